@@ -1,0 +1,29 @@
+// model.safetensors.index.json: which shard holds which tensor.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/core/status.h"
+
+namespace dsv {
+
+/// The file that names the shards of a checkpoint.
+inline constexpr char kIndexFile[] = "model.safetensors.index.json";
+
+/// A checked index. Shards are plain file names (no folders), sorted.
+struct CheckpointIndex {
+  std::vector<std::string> shards;
+  std::unordered_map<std::string, int> shard_of;  ///< tensor -> position in `shards`
+  std::optional<std::uint64_t> total_size;        ///< metadata.total_size, bytes of all tensors
+};
+
+/// Reads an index. Errors: not JSON, no `weight_map` object, an entry that is not a string, a key given
+/// twice, a shard name that leaves the folder.
+flow::Result<CheckpointIndex> load_checkpoint_index(const std::filesystem::path& file);
+
+}  // namespace dsv
