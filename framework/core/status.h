@@ -57,13 +57,11 @@ Status errorf(fmt::format_string<Args...> format, Args&&... args) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                               // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}                                  // NOLINT: implicit by design
   Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }  // NOLINT
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  Result in(std::string_view prefix) && {
-    return ok() ? std::move(*this) : Result(status_.in(prefix));
-  }
+  Result in(std::string_view prefix) && { return ok() ? std::move(*this) : Result(status_.in(prefix)); }
   T& operator*() & { return *value_; }
   const T& operator*() const& { return *value_; }
   T&& operator*() && { return std::move(*value_); }
@@ -78,8 +76,8 @@ class [[nodiscard]] Result {
 }  // namespace flow
 
 /// Returns from the enclosing function when `expr` (a Status) is an error.
-#define FLOW_TRY(expr)                                    \
-  do {                                                    \
+#define FLOW_TRY(expr)                                                                 \
+  do {                                                                                 \
     if (::flow::Status flow_status_ = (expr); !flow_status_.ok()) return flow_status_; \
   } while (false)
 
@@ -87,7 +85,7 @@ class [[nodiscard]] Result {
 #define FLOW_CONCAT(a, b) FLOW_CONCAT_(a, b)
 /// FLOW_ASSIGN(auto x, f()): declares x from a Result, or returns its error.
 #define FLOW_ASSIGN(decl, expr) FLOW_ASSIGN_(FLOW_CONCAT(flow_result_, __LINE__), decl, expr)
-#define FLOW_ASSIGN_(tmp, decl, expr)    \
-  auto tmp = (expr);                     \
-  if (!tmp.ok()) return tmp.status();    \
+#define FLOW_ASSIGN_(tmp, decl, expr) \
+  auto tmp = (expr);                  \
+  if (!tmp.ok()) return tmp.status(); \
   decl = *std::move(tmp)
