@@ -26,8 +26,8 @@ std::vector<std::int32_t> top_k_positions(std::span<const float> scores, int k) 
   return chosen;
 }
 
-std::vector<std::int32_t> select_candidate_blocks(std::span<const float> scores, std::int64_t visible, int block,
-                                                  int keep) {
+std::vector<std::int32_t> select_candidate_blocks(std::span<const float> scores, std::int64_t visible,
+                                                  int block, int keep) {
   const std::int64_t length = std::min<std::int64_t>(visible, static_cast<std::int64_t>(scores.size()));
   if (length <= 0) return {};
   std::vector<float> best(static_cast<std::size_t>((length + block - 1) / block), kNone);

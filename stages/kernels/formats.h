@@ -29,7 +29,9 @@ struct bf16 {
 static_assert(sizeof(bf16) == 2);
 
 /// x rounded to bf16, as fp32.
-inline float round_bf16(float x) { return static_cast<float>(bf16(x)); }
+inline float round_bf16(float x) {
+  return static_cast<float>(bf16(x));
+}
 
 /// Value of an E8M0 scale: 2^(code-127); code 0 is 2^-127 (an fp32 subnormal), code 255 is NaN.
 inline float e8m0_value(std::uint8_t code) {
@@ -72,13 +74,20 @@ inline float e2m1_value(std::uint8_t code) {
 inline std::uint8_t e2m1_code(float x) {
   const float a = std::fabs(x);
   std::uint8_t code = 0;  // the tie of each pair of neighbours goes to the even code
-  if (a > 5.0f) code = 7;
-  else if (a >= 3.5f) code = 6;
-  else if (a > 2.5f) code = 5;
-  else if (a >= 1.75f) code = 4;
-  else if (a > 1.25f) code = 3;
-  else if (a >= 0.75f) code = 2;
-  else if (a > 0.25f) code = 1;
+  if (a > 5.0f)
+    code = 7;
+  else if (a >= 3.5f)
+    code = 6;
+  else if (a > 2.5f)
+    code = 5;
+  else if (a >= 1.75f)
+    code = 4;
+  else if (a > 1.25f)
+    code = 3;
+  else if (a >= 0.75f)
+    code = 2;
+  else if (a > 0.25f)
+    code = 1;
   return static_cast<std::uint8_t>(code | (std::signbit(x) ? 8 : 0));
 }
 

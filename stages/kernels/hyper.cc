@@ -6,7 +6,9 @@
 namespace dsv {
 namespace {
 
-float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+float sigmoid(float x) {
+  return 1.0f / (1.0f + std::exp(-x));
+}
 
 void softmax_rows(float* m, int n, float eps) {
   for (float* row = m; row != m + n * n; row += n) {

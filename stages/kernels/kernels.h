@@ -3,9 +3,13 @@
 // Contract of every entry:
 //  - Batch invariance. The bytes of one token's row depend on that row's inputs alone: not on how many
 //    tokens are passed together, on the slice of output rows, or on the thread count.
-//  - Every sum has one fixed order. Floating-point dot products keep 16 fp32 lanes (lane i takes the
-//    elements i, i+16, ... in ascending order, fused multiply-add), and fold them as
-//    8+8, 4+4, 2+2, 1+1. The fp4 product sums each block of 32 exactly.
+//  - Every sum has one fixed order, the same in every variant, so that variants agree to the bit. Dot
+//    products keep 16 fp32 lanes: of every 32 columns lane i takes column 2i+1, then 2i; at the end lanes
+//    fold as 8+8, 4+4, 2+2, 1+1. Products of bf16 and smaller formats are exact in fp32, so a fused and
+//    a separate multiplication are the same; with fp32 weights they are separate. The fp4 product sums each
+//    block of 32 exactly and adds the scaled blocks in column order.
+//  - Weights hold no NaN codes of E4M3 (the result of such a row is unspecified), and weight * scale and
+//    activation * scale stay in fp32's normal range. NaN scales and NaN activations give NaN.
 //  - No allocation, no threads, no errors: callers validate shapes and split the work.
 // Weights are read as they lie in the checkpoint; nothing is expanded to memory.
 #pragma once
@@ -80,20 +84,21 @@ class QuantizedActivations {
 
 /// Arguments of one query's attention over listed rows.
 struct AttentionQuery {
-  const bf16* q = nullptr;      ///< [heads, dim]
+  const bf16* q = nullptr;  ///< [heads, dim]
   std::int64_t heads = 0, dim = 0;
   /// Keys = values, one row [dim] each, in list order; nullptr = an unused entry.
   std::span<const bf16* const> rows;
   const float* sink = nullptr;  ///< [heads]
   float scale = 1;
-  bf16* out = nullptr;          ///< [heads, dim]
+  bf16* out = nullptr;  ///< [heads, dim]
 };
 
 /// One kernel variant. MODEL terms: act_quant, fp4_act_quant, linear, sparse_attn, hc_mixes, expert.
 struct Kernels {
   std::string_view name;
 
-  /// act_quant of one row: groups of 32, scale 2^ceil(log2(max(|x|max, 1e-4) / 448)). codes [cols], scales [cols/32].
+  /// act_quant of one row: groups of 32, scale 2^ceil(log2(max(|x|max, 1e-4) / 448)). codes [cols], scales
+  /// [cols/32].
   void (*quantize_fp8)(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales);
   /// fp4_act_quant with E8M0 scales, groups of 32: codes packed [cols/2], scales [cols/32].
   void (*quantize_fp4_e8m0)(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales);
@@ -101,24 +106,29 @@ struct Kernels {
   void (*quantize_fp4_e4m3)(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales);
   /// The inverses: bf16(value * scale) for each element.
   void (*dequantize_fp8)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x);
-  void (*dequantize_fp4_e8m0)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x);
-  void (*dequantize_fp4_e4m3)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x);
+  void (*dequantize_fp4_e8m0)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols,
+                              bf16* x);
+  void (*dequantize_fp4_e4m3)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols,
+                              bf16* x);
 
   /// Bytes of the prepared form of one token of `cols` columns (a multiple of 64), and its maker.
   std::int64_t (*prepared_bytes)(std::int64_t cols);
-  void (*prepare)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, std::byte* prepared);
+  void (*prepare)(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols,
+                  std::byte* prepared);
 
   /// y[t][r] = bf16(w[r] . x[t]) for every token and r in `rows`; y row stride `y_stride` elements.
-  void (*fp8_product)(const Fp8Matrix& w, const QuantizedActivations& x, Range rows, bf16* y, std::int64_t y_stride);
-  void (*fp4_product)(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, bf16* y, std::int64_t y_stride);
+  void (*fp8_product)(const Fp8Matrix& w, const QuantizedActivations& x, Range rows, bf16* y,
+                      std::int64_t y_stride);
+  void (*fp4_product)(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, bf16* y,
+                      std::int64_t y_stride);
   /// The same with a bf16 input and the weight dequantized to bf16 in registers (wo_a).
-  void (*fp8_bf16_product)(const Fp8Matrix& w, const bf16* x, std::int64_t tokens, std::int64_t x_stride, Range rows,
-                           bf16* y, std::int64_t y_stride);
+  void (*fp8_bf16_product)(const Fp8Matrix& w, const bf16* x, std::int64_t tokens, std::int64_t x_stride,
+                           Range rows, bf16* y, std::int64_t y_stride);
   /// y[t][r] = w[r] . x[t] in fp32, x bf16; the caller rounds where the model rounds.
-  void (*bf16_product)(const Bf16Matrix& w, const bf16* x, std::int64_t tokens, std::int64_t x_stride, Range rows,
-                       float* y, std::int64_t y_stride);
-  void (*f32_product)(const F32Matrix& w, const bf16* x, std::int64_t tokens, std::int64_t x_stride, Range rows,
-                      float* y, std::int64_t y_stride);
+  void (*bf16_product)(const Bf16Matrix& w, const bf16* x, std::int64_t tokens, std::int64_t x_stride,
+                       Range rows, float* y, std::int64_t y_stride);
+  void (*f32_product)(const F32Matrix& w, const bf16* x, std::int64_t tokens, std::int64_t x_stride,
+                      Range rows, float* y, std::int64_t y_stride);
 
   /// sparse_attn of one query: online softmax over blocks of 64 list entries, running max from -1e30,
   /// probabilities rounded to bf16 before the value product, fp32 denominator, sink without value.
@@ -126,10 +136,12 @@ struct Kernels {
   void (*attend)(const AttentionQuery& query, Range heads, float* scratch);
   std::int64_t (*attention_scratch)(std::int64_t dim);
 
-  /// Indexer scores of one query against stored keys: score[j] = bf16(sum_h bf16(relu(bf16(q_h . k_j)) * w_h)).
-  /// q [heads, dim], w [heads] bf16; keys packed fp4 [n, dim/2] with E8M0 scales [n, dim/32]; scores for j in `keys`.
-  void (*index_scores)(const bf16* q, const bf16* w, std::int64_t heads, std::int64_t dim, const std::uint8_t* key_codes,
-                       const std::uint8_t* key_scales, Range keys, float* scores);
+  /// Indexer scores of one query against stored keys: score[j] = bf16(sum_h bf16(relu(bf16(q_h . k_j)) *
+  /// w_h)). q [heads, dim], w [heads] bf16; keys packed fp4 [n, dim/2] with E8M0 scales [n, dim/32]; scores
+  /// for j in `keys`.
+  void (*index_scores)(const bf16* q, const bf16* w, std::int64_t heads, std::int64_t dim,
+                       const std::uint8_t* key_codes, const std::uint8_t* key_scales, Range keys,
+                       float* scores);
 
   /// y = bf16(w * (x * rsqrt(mean(x^2) + eps))), one row.
   void (*rms_norm)(const bf16* x, const bf16* w, std::int64_t cols, float eps, bf16* y);
@@ -140,7 +152,8 @@ struct Kernels {
   void (*swiglu)(const bf16* g, const bf16* u, std::int64_t cols, float limit, float weight, bf16* y);
   /// y = bf16(sum_c mix[c] * h[c]) for copies h [copies, dim].
   void (*collapse)(const bf16* h, const float* mix, std::int64_t copies, std::int64_t dim, bf16* y);
-  /// y[c'] = bf16(post[c'] * x + sum_c comb[c][c'] * h[c]); comb [copies, copies] row-major; y must not alias h.
+  /// y[c'] = bf16(post[c'] * x + sum_c comb[c][c'] * h[c]); comb [copies, copies] row-major; y must not alias
+  /// h.
   void (*expand)(const bf16* x, const bf16* h, const float* post, const float* comb, std::int64_t copies,
                  std::int64_t dim, bf16* y);
 };

@@ -12,11 +12,11 @@ namespace dsv {
 
 /// What decides the frequencies of one kind of layer.
 struct RopeParams {
-  int dim = 0;                          ///< rotated columns, even
-  double theta = 10000;                 ///< base
-  double factor = 1;                    ///< YaRN: context extension
-  std::int64_t original_seq_len = 0;    ///< YaRN: context of the first training; 0 = no YaRN
-  double beta_fast = 32, beta_slow = 1; ///< YaRN: rotations at the ends of the ramp
+  int dim = 0;                           ///< rotated columns, even
+  double theta = 10000;                  ///< base
+  double factor = 1;                     ///< YaRN: context extension
+  std::int64_t original_seq_len = 0;     ///< YaRN: context of the first training; 0 = no YaRN
+  double beta_fast = 32, beta_slow = 1;  ///< YaRN: rotations at the ends of the ramp
 };
 
 /// Rotates the tail of a row by its position. Frequencies, angles, cosines and sines are fp32.

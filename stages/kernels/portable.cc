@@ -1,0 +1,223 @@
+// The portable variant: baseline instructions, plain loops for the compiler to vectorize.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "stages/kernels/kernels.h"
+#include "stages/kernels/lanes_portable.h"
+#include "stages/kernels/variants.h"
+
+namespace dsv::portable {
+namespace {
+
+constexpr int kRowTile = 2, kTokenTile = 2;
+
+// Each builds on the one before.
+// clang-format off
+#include "stages/kernels/generic_elementwise.inc"
+#include "stages/kernels/generic_products.inc"
+#include "stages/kernels/generic_attention.inc"
+// clang-format on
+
+// ---- quantizers ---------------------------------------------------------------------------------------
+
+float largest_magnitude(const bf16* x, int count, float floor) {
+  float largest = floor;
+  for (int i = 0; i < count; ++i) {
+    const float magnitude = std::fabs(static_cast<float>(x[i]));
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return largest;
+}
+
+void pack_e2m1(const bf16* x, int count, float scale, std::uint8_t* packed) {
+  for (int i = 0; i < count; i += 2) {
+    const int low = e2m1_code(static_cast<float>(x[i]) / scale);
+    const int high = e2m1_code(static_cast<float>(x[i + 1]) / scale);
+    packed[i / 2] = static_cast<std::uint8_t>(low | high << 4);
+  }
+}
+
+void unpack_e2m1(const std::uint8_t* packed, int count, float scale, bf16* x) {
+  for (int i = 0; i < count; i += 2) {
+    x[i] = bf16(e2m1_value(packed[i / 2] & 15) * scale);
+    x[i + 1] = bf16(e2m1_value(packed[i / 2] >> 4) * scale);
+  }
+}
+
+void quantize_fp8(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
+  for (std::int64_t c = 0; c < cols; c += 32) {
+    scales[c / 32] = e8m0_ceil_code(largest_magnitude(x + c, 32, 1e-4f) * (1.0f / 448.0f));
+    const float scale = e8m0_value(scales[c / 32]);
+    for (int i = 0; i < 32; ++i) codes[c + i] = e4m3_code(static_cast<float>(x[c + i]) / scale);
+  }
+}
+
+void quantize_fp4_e8m0(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
+  for (std::int64_t c = 0; c < cols; c += 32) {
+    scales[c / 32] = e8m0_ceil_code(largest_magnitude(x + c, 32, 0x1.8p-124f) * (1.0f / 6.0f));
+    pack_e2m1(x + c, 32, e8m0_value(scales[c / 32]), codes + c / 2);
+  }
+}
+
+void quantize_fp4_e4m3(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
+  for (std::int64_t c = 0; c < cols; c += 16) {
+    scales[c / 16] = e4m3_code(largest_magnitude(x + c, 16, 6.0f / 512.0f) / 6.0f);
+    pack_e2m1(x + c, 16, kE4m3[scales[c / 16]], codes + c / 2);
+  }
+}
+
+void dequantize_fp8(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x) {
+  for (std::int64_t c = 0; c < cols; ++c) x[c] = bf16(kE4m3[codes[c]] * e8m0_value(scales[c / 32]));
+}
+
+void dequantize_fp4_e8m0(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x) {
+  for (std::int64_t c = 0; c < cols; c += 32)
+    unpack_e2m1(codes + c / 2, 32, e8m0_value(scales[c / 32]), x + c);
+}
+
+void dequantize_fp4_e4m3(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x) {
+  for (std::int64_t c = 0; c < cols; c += 16) unpack_e2m1(codes + c / 2, 16, kE4m3[scales[c / 16]], x + c);
+}
+
+// ---- fp4 product --------------------------------------------------------------------------------------
+// An E4M3 value is an integer of 18 bits and a sign in units of 2^-9: high * 512 + low. With twice the E2M1
+// value, the sum over a block of 32 is an integer below 2^27.
+
+struct Fp4Block {
+  std::int16_t low[32], high[32];
+};
+
+struct PreparedFp4 {
+  const Fp4Block* blocks;
+  const float* scales;  // activation scale * 2^-10; NaN where the block holds a NaN
+};
+
+// A prepared token: scaled values [cols], blocks [cols / 32], scales [cols / 32].
+constexpr std::int64_t kBlockBytes = 32 * sizeof(float) + sizeof(Fp4Block) + sizeof(float);
+
+std::int64_t prepared_bytes(std::int64_t cols) {
+  return (cols / 32 * kBlockBytes + 63) / 64 * 64;
+}
+
+PreparedFp4 prepared_fp4(const std::byte* prepared, std::int64_t cols) {
+  const std::byte* blocks = prepared + cols * static_cast<std::int64_t>(sizeof(float));
+  const std::byte* scales = blocks + cols / 32 * static_cast<std::int64_t>(sizeof(Fp4Block));
+  return {reinterpret_cast<const Fp4Block*>(blocks), reinterpret_cast<const float*>(scales)};
+}
+
+void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, std::byte* prepared) {
+  prepare_scaled(codes, scales, cols, reinterpret_cast<float*>(prepared));
+  const PreparedFp4 fp4 = prepared_fp4(prepared, cols);
+  for (std::int64_t b = 0; b < cols / 32; ++b) {
+    Fp4Block block;
+    bool nan = false;
+    for (int i = 0; i < 32; ++i) {
+      const std::uint8_t code = codes[b * 32 + i];
+      nan |= (code & 0x7f) == 0x7f;
+      const int value = static_cast<int>((code & 0x7f) == 0x7f ? 0.0f : kE4m3[code] * 512.0f);
+      block.low[i] = static_cast<std::int16_t>(value & 511);
+      block.high[i] = static_cast<std::int16_t>(value >> 9);
+    }
+    const float scale = nan ? std::numeric_limits<float>::quiet_NaN() : e8m0_value(scales[b]) * 0x1p-10f;
+    std::memcpy(const_cast<Fp4Block*>(fp4.blocks) + b, &block, sizeof block);
+    std::memcpy(const_cast<float*>(fp4.scales) + b, &scale, sizeof scale);
+  }
+}
+
+void decode_e2m1_block(const std::uint8_t* packed, std::int16_t* twice) {
+  for (int i = 0; i < 16; ++i)
+    std::memcpy(twice + 2 * i, &kTwiceE2m1Pair[packed[i]], 2 * sizeof(std::int16_t));
+}
+
+std::int32_t dot32(const std::int16_t* a, const std::int16_t* b) {
+  std::int32_t sum = 0;
+  for (int i = 0; i < 32; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void fp4_product(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, bf16* y,
+                 std::int64_t y_stride) {
+  constexpr int kTokens = 16;
+  const std::int64_t blocks = w.cols / 32;
+  for (std::int64_t first = 0; first < x.tokens(); first += kTokens) {
+    const int tokens = static_cast<int>(x.tokens() - first < kTokens ? x.tokens() - first : kTokens);
+    PreparedFp4 v[kTokens];
+    for (int t = 0; t < tokens; ++t) v[t] = prepared_fp4(x.prepared(first + t), w.cols);
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      float sum[kTokens] = {};
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        std::int16_t weight[32];
+        decode_e2m1_block(w.codes + r * w.cols / 2 + b * 16, weight);
+        const float scale = e8m0_value(w.scales[r * blocks + b]);
+        for (int t = 0; t < tokens; ++t) {
+          const Fp4Block& block = v[t].blocks[b];
+          const std::int32_t exact = dot32(weight, block.high) * 512 + dot32(weight, block.low);
+          sum[t] += static_cast<float>(exact) * (scale * v[t].scales[b]);
+        }
+      }
+      for (int t = 0; t < tokens; ++t) y[(first + t) * y_stride + r] = bf16(sum[t]);
+    }
+  }
+}
+
+// ---- index scores -------------------------------------------------------------------------------------
+
+// sum of q * value over one block of 32: exact, all products are small multiples of one power of two.
+float index_block(const bf16* q, const std::uint8_t* packed) {
+  float sum = 0;
+  for (int i = 0; i < 16; ++i) {
+    sum += static_cast<float>(q[2 * i]) * (0.5f * static_cast<float>(kTwiceE2m1Pair[packed[i]][0]));
+    sum += static_cast<float>(q[2 * i + 1]) * (0.5f * static_cast<float>(kTwiceE2m1Pair[packed[i]][1]));
+  }
+  return sum;
+}
+
+void index_scores(const bf16* q, const bf16* w, std::int64_t heads, std::int64_t dim,
+                  const std::uint8_t* key_codes, const std::uint8_t* key_scales, Range keys, float* scores) {
+  for (std::int64_t j = keys.begin; j < keys.end; ++j) {
+    float score = 0;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      float dot = 0;
+      for (std::int64_t c = 0; c < dim; c += 32) {
+        const float scale = e8m0_value(key_scales[(j * dim + c) / 32]);
+        dot += index_block(q + h * dim + c, key_codes + (j * dim + c) / 2) * scale;
+      }
+      const float rounded = dsv::round_bf16(dot);
+      score += dsv::round_bf16((rounded > 0 ? rounded : 0.0f) * static_cast<float>(w[h]));
+    }
+    scores[j] = dsv::round_bf16(score);
+  }
+}
+
+}  // namespace
+}  // namespace dsv::portable
+
+namespace dsv {
+
+const Kernels kPortableKernels = {
+    .name = "portable",
+    .quantize_fp8 = portable::quantize_fp8,
+    .quantize_fp4_e8m0 = portable::quantize_fp4_e8m0,
+    .quantize_fp4_e4m3 = portable::quantize_fp4_e4m3,
+    .dequantize_fp8 = portable::dequantize_fp8,
+    .dequantize_fp4_e8m0 = portable::dequantize_fp4_e8m0,
+    .dequantize_fp4_e4m3 = portable::dequantize_fp4_e4m3,
+    .prepared_bytes = portable::prepared_bytes,
+    .prepare = portable::prepare,
+    .fp8_product = portable::fp8_product,
+    .fp4_product = portable::fp4_product,
+    .fp8_bf16_product = portable::fp8_bf16_product,
+    .bf16_product = portable::bf16_product,
+    .f32_product = portable::f32_product,
+    .attend = portable::attend,
+    .attention_scratch = portable::attention_scratch,
+    .index_scores = portable::index_scores,
+    .rms_norm = portable::rms_norm,
+    .sum_of_squares = portable::sum_of_squares,
+    .swiglu = portable::swiglu,
+    .collapse = portable::collapse,
+    .expand = portable::expand,
+};
+
+}  // namespace dsv
