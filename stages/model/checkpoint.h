@@ -16,6 +16,8 @@
 
 namespace dsv {
 
+class InputFile;
+
 /// Read-only bytes of one tensor in a mapped shard; valid as long as its Checkpoint.
 struct TensorView {
   const TensorInfo* info = nullptr;
@@ -105,19 +107,19 @@ class Checkpoint {
   bool has_index() const { return has_index_; }
   /// *.safetensors files of the folder that the index does not name.
   const std::vector<std::string>& stray_files() const { return stray_files_; }
-  /// `__metadata__` of all shards together (a later shard wins).
+  /// `__metadata__` of all shards together (the first shard with a key wins).
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
-  struct File;
   class Opener;
-  Checkpoint() = default;
+  Checkpoint();
   /// "file.safetensors: tensor 'name'".
   std::string place(const TensorInfo& tensor) const;
+  const InputFile& file_of(const TensorInfo& tensor) const;
 
   std::filesystem::path path_;
   std::vector<Shard> shards_;
-  std::vector<std::unique_ptr<File>> files_;
+  std::vector<std::unique_ptr<InputFile>> files_;
   std::vector<TensorInfo> tensors_;
   std::unordered_map<std::string_view, std::size_t> by_name_;
   std::vector<std::string> stray_files_;

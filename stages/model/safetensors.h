@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "stages/model/dtype.h"
 
 namespace dsv {
+
+class InputFile;
 
 /// Where one tensor lies: what its header says, with offsets counted from the start of the file.
 struct TensorInfo {
@@ -82,6 +85,7 @@ flow::Result<std::string> read_header_text(const std::filesystem::path& file);
 /// Reads and parses the header of a file. Errors name the file.
 flow::Result<SafetensorsHeader> read_safetensors_header(const std::filesystem::path& file,
                                                         HeaderOptions options = {});
+flow::Result<SafetensorsHeader> read_safetensors_header(const InputFile& file, HeaderOptions options = {});
 
 /// Writes one safetensors file: declare every tensor, then append the payload in the declared order in
 /// pieces of any size, then commit. Data goes to a temporary file beside the target, which is renamed
@@ -116,7 +120,7 @@ class SafetensorsWriter {
 
   std::filesystem::path target_, temporary_;
   std::map<std::string, std::string> metadata_;
-  std::map<std::string, std::size_t, std::less<>> names_;
+  std::set<std::string, std::less<>> names_;
   std::vector<TensorInfo> tensors_;  ///< offsets relative to the payload
   std::uint64_t declared_ = 0, written_ = 0;
   int file_ = -1;

@@ -1,0 +1,236 @@
+// Reading a config file of either layout into ModelConfig.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <limits>
+
+#include "stages/model/config_schema.h"
+#include "stages/model/json.h"
+
+namespace dsv {
+
+namespace json = boost::json;
+namespace fs = std::filesystem;
+using flow::errorf;
+using flow::Result;
+using flow::Status;
+
+namespace {
+
+// Keys whose value decides whether this program can run the model at all, without being a field.
+struct RequiredValue {
+  std::string_view nested;
+  std::string_view value;  ///< JSON text
+};
+constexpr std::array kRequiredValues = {
+    RequiredValue{"text_config.model_type", R"("deepseek_v41_text")"},
+    RequiredValue{"text_config.attention_bias", "false"},
+    RequiredValue{"text_config.rope_scaling.rope_type", R"("yarn")"},
+    RequiredValue{"text_config.rope_scaling.type", R"("yarn")"},
+    RequiredValue{"vision_config.model_type", R"("deepseek_v41_vision")"},
+    RequiredValue{"quantization_config.activation_scheme", R"("dynamic")"},
+    RequiredValue{"quantization_config.fmt", R"("e4m3")"},
+    RequiredValue{"quantization_config.scale_fmt", R"("ue8m0")"},
+};
+
+// Keys that say nothing about running the model.
+constexpr std::array<std::string_view, 4> kIgnoredKeys = {"text_config.attention_dropout",
+                                                          "text_config.initializer_range",
+                                                          "text_config.use_cache", "transformers_version"};
+
+constexpr std::string_view kBlockSizeKey = "quantization_config.weight_block_size";
+
+/// The value at a dotted path, or nullptr.
+const json::value* at_path(const json::object& root, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const json::value* value = root.if_contains(path.substr(0, dot));
+  if (dot == path.npos || value == nullptr) return value;
+  const json::object* inner = value->if_object();
+  return inner == nullptr ? nullptr : at_path(*inner, path.substr(dot + 1));
+}
+
+// Each `convert` stores a JSON value in a member's type, or returns false. `expectation` words the type.
+
+template <std::integral T>
+requires(!std::same_as<T, bool>) bool convert(const json::value& v, T& out) {
+  if (!v.is_int64() || !std::in_range<T>(v.get_int64())) return false;
+  out = static_cast<T>(v.get_int64());
+  return true;
+}
+bool convert(const json::value& v, double& out) {
+  if (!v.is_number()) return false;
+  out = v.is_double() ? v.get_double() : v.to_number<double>();
+  return std::isfinite(out);
+}
+bool convert(const json::value& v, bool& out) {
+  if (v.is_bool()) out = v.get_bool();
+  return v.is_bool();
+}
+bool convert(const json::value& v, std::string& out) {
+  if (v.is_string()) out = v.get_string();
+  return v.is_string();
+}
+template <class T>
+bool convert(const json::value& v, std::vector<T>& out) {
+  out.clear();
+  if (!v.is_array()) return false;
+  for (const json::value& item : v.get_array())
+    if (!convert(item, out.emplace_back())) return false;
+  return true;
+}
+template <class T>
+bool convert(const json::value& v, std::optional<T>& out) {
+  return convert(v, out.emplace());
+}
+/// The one field that may be null.
+bool convert(const json::value& v, std::optional<double>& out) {
+  if (!v.is_null()) return convert(v, out.emplace());
+  out.reset();
+  return true;
+}
+
+std::string_view expectation(const int*) {
+  return "a whole number of 32 bits";
+}
+std::string_view expectation(const double*) {
+  return "a number";
+}
+std::string_view expectation(const bool*) {
+  return "true or false";
+}
+std::string_view expectation(const std::string*) {
+  return "a string";
+}
+std::string_view expectation(const std::vector<int>*) {
+  return "a list of whole numbers";
+}
+std::string_view expectation(const std::vector<std::int64_t>*) {
+  return "a list of whole numbers";
+}
+std::string_view expectation(const std::vector<std::string>*) {
+  return "a list of strings";
+}
+template <class T>
+std::string_view expectation(const std::optional<T>*) {
+  return expectation(static_cast<const T*>(nullptr));
+}
+std::string_view expectation(const std::optional<double>*) {
+  return "a number or null";
+}
+
+std::string shorten(std::string text) {
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(const json::object& root, ModelConfig& config) : root_(root), config_(config) {}
+
+  Status read() {
+    if (const json::value* type = root_.if_contains("model_type"); type && *type != kModelType)
+      return errorf("model_type is {}; this program runs {:?} only", shorten(json::serialize(*type)),
+                    kModelType);
+    config_.layout = root_.contains("text_config") ? ConfigLayout::Nested : ConfigLayout::Flat;
+    for (const ConfigField& field : config_fields()) read_field(field);
+    if (config_.present.empty()) return errorf("holds no key of a DeepSeek-V4.1 config");
+    if (config_.layout == ConfigLayout::Nested) read_nested_extras();
+    list_unknown(root_, "");
+    if (errors_.empty()) return {};
+    return errorf("{}", fmt::join(errors_, "; "));
+  }
+
+ private:
+  void read_field(const ConfigField& field) {
+    const std::string_view key = spelled(field, config_.layout);
+    known_.push_back(key);
+    const json::value* value = at_path(root_, key);
+    if (value == nullptr) return;
+    std::visit([&](const auto& member) { store(key, *value, member); }, field.member);
+    config_.present.emplace(field.flat);
+  }
+
+  template <class T>
+  void store(std::string_view key, const json::value& value, T ModelConfig::*member) {
+    if (convert(value, config_.*member)) return;
+    errors_.push_back(fmt::format("key '{}' is the {} {}, expected {}", key, json_kind(value),
+                                  shorten(json::serialize(value)), expectation(&(config_.*member))));
+  }
+  void store(std::string_view key, const json::value& value, WholeIfPossible field) {
+    store(key, value, field.member);
+  }
+
+  void read_nested_extras() {
+    for (const RequiredValue& required : kRequiredValues) {
+      known_.push_back(required.nested);
+      const json::value* value = at_path(root_, required.nested);
+      if (value == nullptr || json::serialize(*value) == required.value) continue;
+      errors_.push_back(fmt::format("key '{}' is {}; this program runs {} only", required.nested,
+                                    shorten(json::serialize(*value)), required.value));
+    }
+    known_.insert(known_.end(), kIgnoredKeys.begin(), kIgnoredKeys.end());
+    known_.push_back(kBlockSizeKey);
+    if (const json::value* block = at_path(root_, kBlockSizeKey)) read_block_size(*block);
+  }
+
+  void read_block_size(const json::value& value) {
+    std::vector<int> sizes;
+    if (convert(value, sizes) && sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0)
+      config_.weight_block_size = {sizes[0], sizes[1]};
+    else
+      errors_.push_back(fmt::format("key '{}' is {}, expected two positive whole numbers", kBlockSizeKey,
+                                    shorten(json::serialize(value))));
+  }
+
+  void list_unknown(const json::object& object, const std::string& prefix) {
+    for (const auto& [name, value] : object) {
+      const std::string path = prefix + std::string(name);
+      if (std::ranges::find(known_, path) != known_.end()) continue;
+      const bool has_known = std::ranges::any_of(known_, [&](auto k) { return k.starts_with(path + "."); });
+      if (has_known && value.is_object())
+        list_unknown(value.get_object(), path + ".");
+      else
+        config_.unknown_keys.push_back(path);
+    }
+  }
+
+  const json::object& root_;
+  ModelConfig& config_;
+  std::vector<std::string_view> known_;
+  std::vector<std::string> errors_;
+};
+
+Result<fs::path> resolve(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path;
+  for (const char* name : {"config.json", "inference/config.json"})
+    if (fs::exists(path / name, error)) return path / name;
+  return errorf("{}: holds neither config.json nor inference/config.json", path.string());
+}
+
+}  // namespace
+
+Result<ModelConfig> read_config(const fs::path& path) {
+  FLOW_ASSIGN(const fs::path file, resolve(path));
+  FLOW_ASSIGN(const json::value document, load_json(file, 16u << 20));
+  if (!document.is_object()) return errorf("{}: is not a JSON object", file.string());
+  ModelConfig config;
+  config.path = file;
+  FLOW_TRY(ConfigReader(document.get_object(), config).read().in(file.string()));
+  return config;
+}
+
+Result<ModelConfig> load_config(const fs::path& path) {
+  FLOW_ASSIGN(ModelConfig config, read_config(path));
+  if (const auto missing = config.missing(); !missing.empty())
+    return errorf("{}: lacks the key{} {}", config.path.string(), missing.size() > 1 ? "s" : "",
+                  fmt::join(missing, ", "));
+  if (const auto problems = config.verify(); !problems.empty())
+    return errorf("{}: contradicts itself: {}", config.path.string(), fmt::join(problems, "; "));
+  return config;
+}
+
+}  // namespace dsv

@@ -1,0 +1,42 @@
+// The one table behind ModelConfig: flat key, nested path, group and member of every field.
+#pragma once
+
+#include <span>
+#include <variant>
+
+#include "stages/model/config.h"
+
+namespace dsv {
+
+/// Which part of a model needs a key.
+enum class ConfigGroup : std::uint8_t { Text, Engram, DSpark, Vision, NestedOnly };
+
+/// A floating member whose whole values are written without a fraction (10000, not 10000.0).
+struct WholeIfPossible {
+  double ModelConfig::*member;
+};
+
+using ConfigMember =
+    std::variant<int ModelConfig::*, double ModelConfig::*, WholeIfPossible, std::string ModelConfig::*,
+                 std::vector<int> ModelConfig::*, std::vector<std::int64_t> ModelConfig::*,
+                 std::optional<double> ModelConfig::*, std::optional<int> ModelConfig::*,
+                 std::optional<bool> ModelConfig::*, std::optional<std::string> ModelConfig::*,
+                 std::optional<std::vector<std::string>> ModelConfig::*>;
+
+/// One field of the schema. A nested-only field has no flat spelling in files; `flat` is then its name here.
+struct ConfigField {
+  std::string_view flat;
+  std::string_view nested;  ///< dotted path in the nested layout
+  ConfigGroup group;
+  ConfigMember member;
+};
+
+/// All 76 fields, in the order of the released flat file, then the nested-only ones.
+std::span<const ConfigField> config_fields();
+
+/// The key of a field as files of this layout spell it.
+inline std::string_view spelled(const ConfigField& field, ConfigLayout layout) {
+  return layout == ConfigLayout::Flat ? field.flat : field.nested;
+}
+
+}  // namespace dsv

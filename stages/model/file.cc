@@ -1,0 +1,75 @@
+#include "stages/model/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace dsv {
+
+using flow::errorf;
+using flow::Result;
+using flow::Status;
+
+Result<std::unique_ptr<InputFile>> InputFile::open(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return errorf("{}: {}", path.string(), std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return errorf("{}: not a regular file", path.string());
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errorf("{}: {}", path.string(), std::strerror(errno));
+  std::unique_ptr<InputFile> file(new InputFile(path, descriptor, 0));
+  if (::fstat(descriptor, &info) != 0) return errorf("{}: {}", path.string(), std::strerror(errno));
+  file->size_ = static_cast<std::uint64_t>(info.st_size);
+  return file;
+}
+
+InputFile::~InputFile() {
+  if (mapped_ != nullptr) ::munmap(mapped_, size_);
+  ::close(descriptor_);
+}
+
+Status InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  iovec piece{out.data(), out.size()};
+  const Result<std::int64_t> reads = read(offset, std::span(&piece, 1));
+  return reads.ok() ? Status() : reads.status();
+}
+
+Result<std::int64_t> InputFile::read(std::uint64_t offset, std::span<iovec> pieces) const {
+  std::int64_t reads = 0;
+  while (!pieces.empty()) {
+    const int count = static_cast<int>(std::min<std::size_t>(pieces.size(), IOV_MAX));
+    ssize_t got = ::preadv(descriptor_, pieces.data(), count, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return errorf("{}: cannot read at offset {}: {}", path_.string(), offset, std::strerror(errno));
+    ++reads;
+    offset += static_cast<std::uint64_t>(got);
+    const bool at_end = got == 0;
+    while (!pieces.empty() && static_cast<std::size_t>(got) >= pieces.front().iov_len) {
+      got -= static_cast<ssize_t>(pieces.front().iov_len);
+      pieces = pieces.subspan(1);
+    }
+    if (pieces.empty()) break;
+    if (at_end) return errorf("{}: ends at offset {}, in the middle of a read", path_.string(), offset);
+    pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + got;
+    pieces.front().iov_len -= static_cast<std::size_t>(got);
+  }
+  return reads;
+}
+
+Result<const std::byte*> InputFile::map() const {
+  const std::lock_guard lock(mapping_);
+  if (mapped_ == nullptr && size_ > 0) {
+    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
+    if (address == MAP_FAILED) return errorf("{}: cannot map: {}", path_.string(), std::strerror(errno));
+    mapped_ = address;
+  }
+  return static_cast<const std::byte*>(mapped_);
+}
+
+}  // namespace dsv
