@@ -5,26 +5,20 @@
 // threads or the YAML.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/core/console.h"
+#include "framework/core/executor.h"
 #include "framework/core/options.h"
 #include "framework/core/ports.h"
 #include "framework/core/status.h"
+#include "framework/core/telemetry.h"
 
 namespace flow {
-
-/// Where a body runs: on the compute workers, or on a thread that may block (files, devices).
-enum class Executor { compute, io };
-
-/// When a stage with several inputs runs.
-enum class InputPolicy {
-  all,  ///< once for each stamp, when every connected input has its packet
-  any   ///< once for each packet; `context.has(port)` tells which one came
-};
 
 class Service;
 
@@ -43,8 +37,13 @@ struct ServiceInfo;
 class Opening {
  public:
   Opening(std::string name, const std::vector<UseInfo>& uses, std::vector<std::shared_ptr<Service>> services,
-          Console& console)
-      : name_(std::move(name)), uses_(uses), services_(std::move(services)), console_(console) {}
+          Console& console, const std::atomic<bool>& cancelled, Telemetry telemetry = {})
+      : name_(std::move(name)),
+        uses_(uses),
+        services_(std::move(services)),
+        console_(console),
+        cancelled_(cancelled),
+        telemetry_(std::move(telemetry)) {}
   const std::string& name() const { return name_; }
   /// The service bound to `use`; null when it was declared optional and is not bound.
   template <class T>
@@ -52,6 +51,10 @@ class Opening {
     return std::static_pointer_cast<T>(find(use.name));
   }
   Console& console() const { return console_; }
+  /// Long loads ask now and then, and return early with success.
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  /// Counts for this node or service; a service keeps a copy.
+  const Telemetry& telemetry() const { return telemetry_; }
 
  private:
   std::shared_ptr<Service> find(std::string_view use) const;
@@ -59,6 +62,8 @@ class Opening {
   const std::vector<UseInfo>& uses_;
   std::vector<std::shared_ptr<Service>> services_;
   Console& console_;
+  const std::atomic<bool>& cancelled_;
+  Telemetry telemetry_;
 };
 
 /// One line of the memory and I/O plan that `--dry-run` prints.
@@ -92,14 +97,15 @@ class Context {
 
   Context(const StageInfo& info, std::vector<std::vector<Packet>> inputs, Stamp stamp,
           std::shared_ptr<void> ticket, Console& console, RunReport& report,
-          const std::atomic<bool>& cancelled)
+          const std::atomic<bool>& cancelled, const Telemetry& telemetry)
       : info_(info),
         inputs_(std::move(inputs)),
         stamp_(stamp),
         ticket_(std::move(ticket)),
         console_(console),
         report_(report),
-        cancelled_(cancelled) {}
+        cancelled_(cancelled),
+        telemetry_(telemetry) {}
 
   template <class T>
   const T& in(const In<T>& port) const {
@@ -114,18 +120,21 @@ class Context {
     const auto& p = packets(port.name);
     return p.empty() || !p[0] ? nullptr : &p[0].template get<T>();
   }
+  /// Under InputPolicy::any, null for the edges whose packet has not come.
   template <class T>
   std::vector<const T*> in(const ManyIn<T>& port) const {
     std::vector<const T*> values;
-    for (const Packet& p : packets(port.name)) values.push_back(&p.template get<T>());
+    for (const Packet& p : packets(port.name)) values.push_back(static_cast<const T*>(p.data()));
     return values;
   }
   /// Whether this input has a packet now (always, under InputPolicy::all, for connected inputs).
   template <class P>
   bool has(const P& port) const {
     const auto& p = packets(port.name);
-    return !p.empty() && p[0];
+    return std::any_of(p.begin(), p.end(), [](const Packet& packet) { return static_cast<bool>(packet); });
   }
+  /// The packets of an input by its name, in edge order, whatever their type.
+  const std::vector<Packet>& packets(std::string_view port) const;
 
   /// Sends a value with this invocation's stamp, or with another one.
   template <class T>
@@ -150,10 +159,10 @@ class Context {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   Console& console() const { return console_; }
   RunReport& report() const { return report_; }
+  const Telemetry& telemetry() const { return telemetry_; }
   std::vector<Emission>& emissions() { return emissions_; }
 
  private:
-  const std::vector<Packet>& packets(std::string_view port) const;
   int output_index(std::string_view port) const;
 
   const StageInfo& info_;
@@ -163,6 +172,7 @@ class Context {
   Console& console_;
   RunReport& report_;
   const std::atomic<bool>& cancelled_;
+  const Telemetry& telemetry_;
   std::vector<Emission> emissions_;
   bool finished_ = false;
 };

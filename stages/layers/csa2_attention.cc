@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cmath>
+
+#include "stages/kernels/rope.h"
+#include "stages/layers/compressor.h"
+#include "stages/layers/indexer.h"
+#include "stages/model/linear.h"
+#include "stages/model/model.h"
+#include "stages/model/packets.h"
+
+namespace dsv {
+
+/// Compressed sparse attention (CSA2) of one layer. Every query reads the last window_size positions, and in
+/// layers with a ratio also the compressed positions that an indexer chose. The layer's role in the
+/// configuration decides what it owns: Full (compressor, index keys and queries), Reindex (index queries),
+/// Reuse (takes source and positions of earlier layers) or Window.
+///
+/// Ports: x [tokens, dim] bf16, selection (of earlier layers) -> y [tokens, dim] bf16, selection.
+/// Memory: reads and extends the sequence's LayerCache; scratch is (window + tokens) rows of KV, and
+/// index_topk rows for each worker.
+/// Source: reference `Attention`, `sparse_attn`; MODEL "Attention".
+///
+///     - {name: attention, stage: Csa2Attention, in: {x: attn_in.x, selection: $selection}, options: {layer: 3}}
+class Csa2Attention final : public flow::Stage {
+ public:
+  static constexpr flow::In<Activations> kX{"x", "normalized input, [tokens, dim]"};
+  static constexpr flow::In<Selection> kBefore{"selection", "compressed positions chosen by earlier layers"};
+  static constexpr flow::Out<Activations> kY{"y", "attention output, [tokens, dim]"};
+  static constexpr flow::Out<Selection> kAfter{"selection", "positions for the layers that follow"};
+  struct Options {
+    int layer = 0;
+    std::string index_keys = "own";
+  };
+
+  static void describe(flow::StageSpec<Options>& spec) {
+    spec.doc("Compressed sparse attention (CSA2) of one layer: sliding window plus indexed compressed positions.");
+    spec.input(kX).input(kBefore).output(kY).output(kAfter).uses(kModel);
+    spec.option("layer", &Options::layer, "layer index").range(0).required();
+    spec.option("index_keys", &Options::index_keys,
+                "keys an indexer ranks: its own source's, or whatever the shared slot of the released reference "
+                "holds (its known defect, for comparison)")
+        .choices({"own", "reference_slot"});
+  }
+  explicit Csa2Attention(Options options) : options_(std::move(options)) {}
+
+  flow::Status open(const flow::Opening& opening) override {
+    model_ = opening.service(kModel);
+    const ModelConfig& c = model_->config();
+    if (options_.layer >= c.n_layers) {
+      return flow::errorf("layer {} does not exist; the model has {} layers", options_.layer, c.n_layers);
+    }
+    role_ = c.role(options_.layer);
+    ratio_ = c.compress_ratios[static_cast<std::size_t>(options_.layer)];
+    rope_.emplace(ratio_ == 0 ? RopeParams{.dim = c.rope_head_dim, .theta = c.rope_theta}
+                              : RopeParams{.dim = c.rope_head_dim, .theta = c.compress_rope_theta,
+                                           .factor = c.rope_factor, .original_seq_len = c.original_seq_len,
+                                           .beta_fast = c.beta_fast, .beta_slow = c.beta_slow});
+    return bind_weights();
+  }
+
+  flow::Status process(flow::Context& context) override {
+    const Activations& in = context.in(kX);
+    const Step& step = *in.step;
+    KvCache& kv = step.sequence->kv;
+    const QuantizedActivations xq = quantize(model_->kernels(), in.x);
+    const QuantizedActivations qr = quantize(
+        model_->kernels(), rms_norm(model_->kernels(), linear(model_->kernels(), wq_a_, xq), q_norm_, model_->config().norm_eps));
+
+    std::shared_ptr<const Selection> selection = context.share(kBefore);
+    if (role_ == LayerRole::Full || role_ == LayerRole::Reindex) {
+      selection = std::make_shared<const Selection>(
+          indexer_.select(in.x, qr, step.position, index_keys(in.x, kv), *selection));
+    }
+    const Rows<bf16> window = window_rows(xq, step, kv.layers[static_cast<std::size_t>(options_.layer)]);
+    const Rows<bf16> o = attend(queries(qr, step.position), window, step, *selection);
+    context.emit(kY, Activations{in.step, project(o)});
+    context.emit(kAfter, std::move(selection));
+    return {};
+  }
+
+ private:
+  flow::Status bind_weights();
+  /// Extends the compressor's cache where the layer owns one, and returns the keys to rank.
+  const QuantizedRows& index_keys(const Rows<bf16>& x, KvCache& kv) const;
+  Rows<bf16> queries(const QuantizedActivations& qr, std::int64_t position) const;
+  Rows<bf16> window_rows(const QuantizedActivations& xq, const Step& step, LayerCache& cache) const;
+  Rows<bf16> attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step, const Selection& selection) const;
+  Rows<bf16> project(const Rows<bf16>& o) const;
+
+  struct Task;
+  void attend_token(const Task& task, std::int64_t token, Range heads) const;
+
+  Options options_;
+  std::shared_ptr<Model> model_;
+  LayerRole role_ = LayerRole::Window;
+  std::int64_t ratio_ = 0;
+  std::optional<RopeTable> rope_;
+  Fp8Matrix wq_a_, wq_b_, wkv_, wo_a_, wo_b_;
+  const bf16* q_norm_ = nullptr;
+  const bf16* kv_norm_ = nullptr;
+  const float* sink_ = nullptr;
+  Compressor compressor_;
+  Indexer indexer_;
+};
+
+flow::Status Csa2Attention::bind_weights() {
+  const ModelConfig& c = model_->config();
+  const std::int64_t width = std::int64_t{c.n_heads} * c.head_dim, low = std::int64_t{c.o_groups} * c.o_lora_rank;
+  const std::string attn = fmt::format("layers.{}.attn.", options_.layer);
+  FLOW_ASSIGN(wq_a_, model_->fp8(attn + "wq_a", c.q_lora_rank, c.dim));
+  FLOW_ASSIGN(q_norm_, model_->bf16_vector(attn + "q_norm.weight", c.q_lora_rank));
+  FLOW_ASSIGN(wq_b_, model_->fp8(attn + "wq_b", width, c.q_lora_rank));
+  FLOW_ASSIGN(wkv_, model_->fp8(attn + "wkv", c.head_dim, c.dim));
+  FLOW_ASSIGN(kv_norm_, model_->bf16_vector(attn + "kv_norm.weight", c.head_dim));
+  FLOW_ASSIGN(wo_a_, model_->fp8(attn + "wo_a", low, width / c.o_groups));
+  FLOW_ASSIGN(wo_b_, model_->fp8(attn + "wo_b", c.dim, low));
+  FLOW_ASSIGN(sink_, model_->f32_vector(attn + "attn_sink", c.n_heads));
+  if (role_ == LayerRole::Full) FLOW_TRY(compressor_.open(*model_, options_.layer, *rope_));
+  if (role_ == LayerRole::Full || role_ == LayerRole::Reindex) FLOW_TRY(indexer_.open(*model_, options_.layer, *rope_));
+  return {};
+}
+
+const QuantizedRows& Csa2Attention::index_keys(const Rows<bf16>& x, KvCache& kv) const {
+  if (role_ == LayerRole::Full) {
+    const std::int64_t groups = compressor_.append(x, kv.layers[static_cast<std::size_t>(options_.layer)]);
+    if (groups > 0) kv.index_slot = options_.layer;
+  }
+  const bool own = options_.index_keys == "own" || kv.index_slot < 0;
+  const int source = own ? model_->config().kv_source(options_.layer) : kv.index_slot;
+  return kv.layers[static_cast<std::size_t>(source)].index_keys;
+}
+
+Rows<bf16> Csa2Attention::queries(const QuantizedActivations& qr, std::int64_t position) const {
+  const ModelConfig& c = model_->config();
+  Rows<bf16> q = linear(model_->kernels(), wq_b_, qr);
+  flow::parallel_for(q.rows(), 4, [&](Range tokens) {
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+      for (std::int64_t head = 0; head < c.n_heads; ++head) {
+        rope_->apply(q.row(t) + (head + 1) * c.head_dim - c.rope_head_dim, position + t, false);
+      }
+    }
+  });
+  return q;
+}
+
+/// Window KV of positions position - window_size + 1 to the end of the pass, after the fp8 round trip; rows before
+/// the sequence's start are unused. Stores the new rows.
+Rows<bf16> Csa2Attention::window_rows(const QuantizedActivations& xq, const Step& step, LayerCache& cache) const {
+  const Kernels& kernels = model_->kernels();
+  const ModelConfig& c = model_->config();
+  const std::int64_t window = c.window_size, tokens = step.tokens();
+  Rows<bf16> kv = rms_norm(kernels, linear(kernels, wkv_, xq), kv_norm_, c.norm_eps);
+  Rows<bf16> rows(window - 1 + tokens, c.head_dim);
+  for (std::int64_t p = std::max<std::int64_t>(0, step.position - window + 1); p < step.position; ++p) {
+    const std::int64_t slot = p % window;
+    kernels.dequantize_fp8(cache.window.codes(slot), cache.window.scales(slot), c.head_dim,
+                           rows.row(p - step.position + window - 1));
+  }
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const std::int64_t slot = (step.position + t) % window;
+    rope_->apply(kv.row(t) + c.head_dim - c.rope_head_dim, step.position + t, false);
+    kernels.quantize_fp8(kv.row(t), c.head_dim, cache.window.codes(slot), cache.window.scales(slot));
+    kernels.dequantize_fp8(cache.window.codes(slot), cache.window.scales(slot), c.head_dim, rows.row(window - 1 + t));
+  }
+  return rows;
+}
+
+/// What the workers of one attention share.
+struct Csa2Attention::Task {
+  const Rows<bf16>& q;
+  const Rows<bf16>& window;
+  const Step& step;
+  const Selection* selection;        // null: window only
+  const QuantizedRows* compressed;  // the source's KV
+  Rows<bf16>& o;
+};
+
+void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range heads) const {
+  const Kernels& kernels = model_->kernels();
+  const ModelConfig& c = model_->config();
+  std::vector<const bf16*> list;
+  for (std::int64_t i = 0; i < c.window_size; ++i) {
+    const bool before_start = task.step.position + token - c.window_size + 1 + i < 0;
+    list.push_back(before_start ? nullptr : task.window.row(token + i));
+  }
+  const std::int64_t chosen = task.selection ? task.selection->positions.cols() : 0;
+  Rows<bf16> decoded(chosen, c.head_dim);
+  for (std::int64_t i = 0; i < chosen; ++i) {
+    const std::int32_t position = task.selection->positions.row(token)[i];
+    if (position < 0) break;
+    kernels.dequantize_fp4_e4m3(task.compressed->codes(position), task.compressed->scales(position), c.head_dim,
+                                decoded.row(i));
+    list.push_back(decoded.row(i));
+  }
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
+  std::vector<float> scratch(static_cast<std::size_t>(kernels.attention_scratch(c.head_dim)));
+  kernels.attend({task.q.row(token), c.n_heads, c.head_dim, list, sink_, scale, task.o.row(token)}, heads, scratch.data());
+  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
+    rope_->apply(task.o.row(token) + (head + 1) * c.head_dim - c.rope_head_dim, task.step.position + token, true);
+  }
+}
+
+Rows<bf16> Csa2Attention::attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step,
+                                 const Selection& selection) const {
+  const ModelConfig& c = model_->config();
+  Rows<bf16> o(q.rows(), q.cols());
+  const bool sparse = role_ != LayerRole::Window;
+  const int source = c.kv_source(options_.layer);
+  const Task task{q, window, step, sparse ? &selection : nullptr,
+                  sparse ? &step.sequence->kv.layers[static_cast<std::size_t>(source)].compressed : nullptr, o};
+  // One token is split by heads, many by tokens.
+  const std::int64_t slices = step.tokens() >= flow::parallelism() ? 1 : std::min<std::int64_t>(c.n_heads, flow::parallelism());
+  const std::int64_t reads = (c.window_size + (sparse ? selection.positions.cols() : 0)) * q.cols();
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 * slices / reads);
+  flow::parallel_for(q.rows() * slices, grain, [&](Range range) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      const std::int64_t slice = i % slices;
+      attend_token(task, i / slices, {c.n_heads * slice / slices, c.n_heads * (slice + 1) / slices});
+    }
+  });
+  return o;
+}
+
+Rows<bf16> Csa2Attention::project(const Rows<bf16>& o) const {
+  const ModelConfig& c = model_->config();
+  Rows<bf16> low(o.rows(), wo_a_.rows);
+  flow::parallel_for(wo_a_.rows, row_grain(wo_a_.cols, o.rows()), [&](Range rows) {
+    for (std::int64_t first = rows.begin; first < rows.end;) {
+      const std::int64_t group = first / c.o_lora_rank, end = std::min(rows.end, (group + 1) * c.o_lora_rank);
+      model_->kernels().fp8_bf16_product(wo_a_, o.data() + group * wo_a_.cols, o.rows(), o.cols(), {first, end}, low.data(),
+                                         low.cols());
+      first = end;
+    }
+  });
+  return linear(model_->kernels(), wo_b_, low);
+}
+
+FLOW_REGISTER_STAGE(Csa2Attention);
+
+}  // namespace dsv

@@ -1,0 +1,41 @@
+// The query side of the sparse indexer: ranks compressed positions for each token.
+#pragma once
+
+#include "stages/kernels/rope.h"
+#include "stages/model/kv_cache.h"
+#include "stages/model/model.h"
+#include "stages/model/packets.h"
+
+namespace dsv {
+
+/// Source: reference `Indexer`, `select_candidate_blocks`; MODEL "Attention".
+class Indexer {
+ public:
+  /// Binds the weights of `layer`, an index source.
+  flow::Status open(const Model& model, int layer, const RopeTable& rope);
+
+  /// Positions for tokens at `position`, position + 1, ...: the index_topk best visible ones of `keys`.
+  /// x [tokens, dim]; qr the normalized query latent, quantized. `before` is the selection that earlier
+  /// layers of the pass made; its candidate blocks limit the ranking of the layers after their source.
+  Selection select(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position,
+                   const QuantizedRows& keys, const Selection& before) const;
+
+ private:
+  struct Queries {
+    Rows<bf16> q;  // [tokens, index_n_heads * index_head_dim], after the fp4 round trip
+    Rows<bf16> w;  // [tokens, index_n_heads]
+  };
+  Queries queries(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position) const;
+  void score(const Queries& queries, std::int64_t token, const QuantizedRows& keys, Range range, float* scores) const;
+  void rank(const Queries& queries, std::int64_t token, std::int64_t visible, const QuantizedRows& keys,
+            const Selection& before, Selection& out) const;
+
+  const Model* model_ = nullptr;
+  const RopeTable* rope_ = nullptr;
+  int layer_ = 0;
+  std::int64_t ratio_ = 1;
+  Fp8Matrix wq_b_;
+  Bf16Matrix weights_proj_;
+};
+
+}  // namespace dsv

@@ -1,0 +1,216 @@
+#include "stages/model/model.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "framework/core/data_dirs.h"
+
+namespace dsv {
+using flow::Result;
+using flow::Status;
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+std::size_t aligned(std::uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::vector<const TensorInfo*> dense_tensors(const Checkpoint& checkpoint) {
+  std::vector<const TensorInfo*> dense;
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    if (is_dense(tensor.name)) dense.push_back(&tensor);
+  }
+  return dense;
+}
+
+/// Groups of tensors that stay in the shards, for the load report.
+std::string unread_groups(const Checkpoint& checkpoint) {
+  struct Group {
+    const char* name;
+    std::size_t tensors = 0;
+    std::uint64_t bytes = 0;
+  } groups[] = {{"routed experts"}, {"Engram tables"}, {"draft stages"}, {"vision"}};
+  for (const TensorInfo& t : checkpoint.tensors()) {
+    if (is_dense(t.name)) continue;
+    const bool draft = t.name.starts_with("mtp."), layer = t.name.starts_with("layers.");
+    const bool table = t.name.find(".engram.") != std::string::npos;
+    Group& group = groups[draft ? 2 : !layer ? 3 : table ? 1 : 0];
+    ++group.tensors;
+    group.bytes += t.bytes();
+  }
+  std::string text;
+  for (const Group& g : groups) {
+    if (g.tensors == 0) continue;
+    text += fmt::format("{}{} {} tensors, {:.2f} GiB", text.empty() ? "" : "; ", g.name, g.tensors,
+                        static_cast<double>(g.bytes) / kGiB);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+Result<boost::json::object> load_values(const std::filesystem::path& path) {
+  FLOW_ASSIGN(const ModelConfig config, load_config(resolve_checkpoint(path)));
+  return config.to_json();
+}
+
+struct ConfigOptions {
+  std::filesystem::path path = "demo";
+};
+
+flow::ValueInfo config_values() {
+  flow::ValueInfo info;
+  info.name = "ModelConfig";
+  info.doc = "The configuration of a checkpoint, under the names of its flat layout.";
+  info.options.make = [] { return std::make_shared<ConfigOptions>(); };
+  flow::add_option(info.options, "path", &ConfigOptions::path, "checkpoint folder or configuration file");
+  info.load = [](const void* options) {
+    return load_values(static_cast<const ConfigOptions*>(options)->path);
+  };
+  return info;
+}
+
+}  // namespace
+
+bool is_dense(std::string_view tensor) {
+  if (tensor == "embed.weight" || tensor == "head.weight" || tensor == "norm.weight") return true;
+  if (!tensor.starts_with("layers.")) return false;
+  return tensor.find(".ffn.experts.") == std::string_view::npos &&
+         tensor.find(".engram.embed.") == std::string_view::npos;
+}
+
+std::filesystem::path resolve_checkpoint(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) || path.is_absolute()) return path;
+  for (const std::filesystem::path& dir : flow::data_dirs()) {
+    if (std::filesystem::exists(dir / "pipelines" / path, ignored)) return dir / "pipelines" / path;
+  }
+  return path;
+}
+
+void Model::describe(flow::ServiceSpec<Options>& spec) {
+  spec.doc(
+      "A DeepSeek-V4.1 checkpoint: its configuration, its shards, and the dense weights of the text backbone "
+      "in "
+      "memory, in their stored formats. Routed experts and Engram tables stay in the shards.");
+  spec.option("path", &Options::path, "checkpoint folder; 'demo' is the built-in one");
+  spec.option(
+      "kernels", &Options::kernels,
+      "kernel variant: portable, avx2, avx512, ...; empty = DSV41_KERNELS, or the best of this machine");
+}
+
+Status Model::open_headers() {
+  const std::filesystem::path path = resolve_checkpoint(options_.path);
+  FLOW_ASSIGN(ModelConfig config, load_config(path));
+  if (config.weight_block_size && (*config.weight_block_size)[1] != kGroup) {
+    return flow::errorf(
+        "{}: weight_block_size is [{}, {}]; the second number must be {}, the group of the activations",
+        config.path.string(), (*config.weight_block_size)[0], (*config.weight_block_size)[1], kGroup);
+  }
+  config_ = std::make_shared<const ModelConfig>(std::move(config));
+  FLOW_ASSIGN(checkpoint_, Checkpoint::open(path));
+  FLOW_ASSIGN(kernels_, select_kernels(options_.kernels));
+  return {};
+}
+
+Status Model::open(const flow::Opening& opening) {
+  FLOW_TRY(open_headers());
+  return load_dense(opening);
+}
+
+Result<std::vector<flow::PlanLine>> Model::plan(const flow::Opening&) {
+  FLOW_TRY(open_headers());
+  std::uint64_t bytes = 0;
+  for (const TensorInfo* tensor : dense_tensors(*checkpoint_)) bytes += aligned(tensor->bytes());
+  return std::vector<flow::PlanLine>{{"dense weights", bytes, bytes, 0}};
+}
+
+Status Model::load_dense(const flow::Opening& opening) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<const TensorInfo*> dense = dense_tensors(*checkpoint_);
+  std::size_t size = 0;
+  for (const TensorInfo* tensor : dense) size += aligned(tensor->bytes());
+  if (size == 0) return flow::errorf("{}: no weights of a text backbone", checkpoint_->path().string());
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return flow::errorf("cannot allocate {:.2f} GiB for the dense weights", static_cast<double>(size) / kGiB);
+  madvise(memory, size, MADV_HUGEPAGE);
+  arena_ = std::unique_ptr<std::byte, Unmap>(static_cast<std::byte*>(memory), Unmap{size});
+
+  std::size_t offset = 0, quantized = 0;
+  auto told = began;
+  for (const TensorInfo* tensor : dense) {
+    FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.get() + offset, tensor->bytes()}));
+    offsets_.emplace(tensor->name, offset);
+    offset += aligned(tensor->bytes());
+    if (tensor->dtype == DType::F8_E4M3) ++quantized;
+    if (const auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(1)) {
+      told = now;
+      opening.console().note(fmt::format("load: {:.1f} of {:.1f} GiB", static_cast<double>(offset) / kGiB,
+                                         static_cast<double>(size) / kGiB));
+    }
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  opening.console().note(
+      fmt::format("load: {}: {} dense tensors ({} quantized), {:.3f} GiB in {:.2f} s; kernels {}",
+                  config_->path.parent_path().string(), dense.size(), quantized,
+                  static_cast<double>(size) / kGiB, seconds, kernels_->name));
+  opening.console().note("load: left in the shards: " + unread_groups(*checkpoint_));
+  return {};
+}
+
+void Model::Unmap::operator()(std::byte* p) const {
+  munmap(p, bytes);
+}
+
+Result<const std::byte*> Model::resident(const std::string& tensor, DType dtype,
+                                         std::initializer_list<std::int64_t> shape) const {
+  FLOW_TRY(checkpoint_->require(tensor, dtype, shape).status());
+  const auto it = offsets_.find(tensor);
+  if (it == offsets_.end()) return flow::errorf("{} is not a dense weight of the text backbone", tensor);
+  return arena_.get() + it->second;
+}
+
+Result<Fp8Matrix> Model::fp8(const std::string& name, std::int64_t rows, std::int64_t cols) const {
+  const std::int64_t tile = tile_rows();
+  if (cols % kGroup != 0)
+    return flow::errorf("{}.weight: {} columns are not a multiple of {}", name, cols, kGroup);
+  FLOW_ASSIGN(const std::byte* codes, resident(name + ".weight", DType::F8_E4M3, {rows, cols}));
+  FLOW_ASSIGN(const std::byte* scales,
+              resident(name + ".scale", DType::F8_E8M0, {(rows + tile - 1) / tile, cols / kGroup}));
+  return Fp8Matrix{reinterpret_cast<const std::uint8_t*>(codes),
+                   reinterpret_cast<const std::uint8_t*>(scales), rows, cols, tile};
+}
+
+Result<Bf16Matrix> Model::bf16_matrix(const std::string& name, std::int64_t rows, std::int64_t cols) const {
+  return bf16_table(name + ".weight", rows, cols);
+}
+
+Result<Bf16Matrix> Model::bf16_table(const std::string& tensor, std::int64_t rows, std::int64_t cols) const {
+  FLOW_ASSIGN(const std::byte* data, resident(tensor, DType::BF16, {rows, cols}));
+  return Bf16Matrix{reinterpret_cast<const bf16*>(data), rows, cols};
+}
+
+Result<F32Matrix> Model::f32_matrix(const std::string& tensor, std::int64_t rows, std::int64_t cols) const {
+  FLOW_ASSIGN(const std::byte* data, resident(tensor, DType::F32, {rows, cols}));
+  return F32Matrix{reinterpret_cast<const float*>(data), rows, cols};
+}
+
+Result<const float*> Model::f32_vector(const std::string& tensor, std::int64_t size) const {
+  FLOW_ASSIGN(const std::byte* data, resident(tensor, DType::F32, {size}));
+  return reinterpret_cast<const float*>(data);
+}
+
+Result<const bf16*> Model::bf16_vector(const std::string& tensor, std::int64_t size) const {
+  FLOW_ASSIGN(const std::byte* data, resident(tensor, DType::BF16, {size}));
+  return reinterpret_cast<const bf16*>(data);
+}
+
+FLOW_REGISTER_SERVICE(Model);
+[[maybe_unused]] static const bool registered_config =
+    (flow::Registry::instance().add(config_values()), true);
+
+}  // namespace dsv

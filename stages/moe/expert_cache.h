@@ -1,0 +1,96 @@
+// A bounded cache of expert pages, filled asynchronously.
+//
+// A request names the experts that one pass needs. The cache asks its loader for the missing ones while the
+// rest of the graph goes on; the consumer takes pages as they become ready. Only the request being served
+// pins pages, and a consumer that asks is served at once, so that memory never exceeds the slots and no
+// order of passes can block another one for good, with one slot too.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "stages/moe/expert_page.h"
+
+namespace dsv {
+
+class ExpertCache;
+using ExpertPagePtr = std::shared_ptr<const ExpertPage>;
+
+/// The experts of one pass in one layer. Dropping it gives up what was not taken.
+class ExpertRequest {
+ public:
+  struct Ready {
+    int expert = 0;
+    ExpertPagePtr page;  ///< its slot stays occupied until the last copy is gone
+  };
+  ~ExpertRequest();
+  /// The next expert in memory, in the order of arrival; waits when none is. nullopt after the last one.
+  /// Drop the page before asking for the next one.
+  flow::Result<std::optional<Ready>> next();
+
+ private:
+  friend class ExpertCache;
+  enum class State : std::uint8_t { waiting, loading, ready, taken };
+  ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts);
+
+  std::shared_ptr<ExpertCache> cache_;
+  std::vector<std::int32_t> experts_;  // distinct, in loading order
+  std::vector<State> states_;
+  std::deque<std::size_t> arrived_;    // indices of ready experts
+  std::size_t taken_ = 0;
+  flow::Status failure_;
+};
+
+/// What a cache did.
+struct ExpertCounts {
+  std::uint64_t hits = 0, misses = 0;
+};
+
+class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
+ public:
+  using Done = std::function<void(flow::Result<ExpertPagePtr>)>;
+  /// Starts loading an expert and calls `done` once, later, from any thread.
+  using Loader = std::function<void(int expert, Done done)>;
+
+  ExpertCache(std::size_t slots, Loader loader) : slots_(slots), loader_(std::move(loader)) {}
+
+  /// Starts loading what is missing of `experts`, which are distinct and in the order to load them.
+  std::shared_ptr<ExpertRequest> request(std::vector<std::int32_t> experts);
+  ExpertCounts counts() const;
+
+ private:
+  friend class ExpertRequest;
+  struct Entry {
+    int expert = 0;
+    ExpertPagePtr page;  // null while it is being loaded
+    int pins = 0;
+  };
+  Entry* find(int expert);
+  bool make_room();
+  void serve(ExpertRequest& request);
+  void pump();
+  void deliver(ExpertRequest& request, std::size_t index, Entry& entry);
+  void revoke(ExpertRequest& request);
+  void unpin(int expert);
+  void loaded(int expert, flow::Result<ExpertPagePtr> page);
+  void leave(ExpertRequest& request);
+  ExpertRequest::Ready take(ExpertRequest& request);
+
+  const std::size_t slots_;
+  const Loader loader_;
+  mutable std::mutex mutex_;
+  std::condition_variable arrival_;
+  std::list<Entry> entries_;            // most recently used first
+  std::list<ExpertRequest*> requests_;  // the first one is being served
+  ExpertCounts counts_;
+};
+
+}  // namespace dsv

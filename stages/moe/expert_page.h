@@ -1,0 +1,36 @@
+// One routed expert as it lies in the checkpoint: packed fp4 matrices and their scales, in one buffer.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "stages/kernels/kernels.h"
+#include "stages/model/model.h"
+
+namespace dsv {
+
+/// w1 and w3 [moe_inter_dim, dim], w2 [dim, moe_inter_dim].
+struct ExpertPage {
+  Fp4Matrix w1, w2, w3;
+  std::unique_ptr<std::byte[]> memory;
+};
+
+/// Where the six tensors of every expert of one layer lie.
+class ExpertLayout {
+ public:
+  /// Looks up and validates the tensors of all experts of `layer`.
+  static flow::Result<ExpertLayout> make(const Model& model, int layer);
+
+  std::size_t page_bytes() const;
+  /// Reads one expert into a page of its own. Errors name file, tensor and offset.
+  flow::Result<std::shared_ptr<const ExpertPage>> read(const Checkpoint& checkpoint, int expert) const;
+  /// Offset of the expert's first byte in its shard, for reading in file order.
+  std::uint64_t position(int expert) const { return tensors_[static_cast<std::size_t>(expert) * kTensors]->begin; }
+
+ private:
+  static constexpr std::size_t kTensors = 6;  // w1, w2, w3: weight and scale each
+  std::vector<const TensorInfo*> tensors_;
+  std::int64_t dim_ = 0, inter_ = 0;
+};
+
+}  // namespace dsv
