@@ -21,7 +21,7 @@ class TelemetrySink {
   /// The level `name` of `owner` is `value` from now on.
   virtual void level(const std::string& owner, std::string_view name, double value) = 0;
   /// `owner` did `name` from `begin` to `end` (nanoseconds of the steady clock) on the calling thread.
-  /// `io` tells waiting for a device from computing.
+  /// `kind`: waiting for a device, or computing.
   virtual void span(const std::string& owner, std::string_view name, Executor kind, std::int64_t begin,
                     std::int64_t end) = 0;
 };
