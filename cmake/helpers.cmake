@@ -10,11 +10,12 @@ if(DSV41_SANITIZE)
 endif()
 
 # dsv41_objects(NAME SOURCES... [LINK libs...]): an OBJECT library. Stages register themselves at
-# start-up; a static archive would drop them.
+# start-up; a static archive would drop them. The property DSV41_STAGE_OBJECTS lists all of them.
 function(dsv41_objects name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC dsv41_flags flow ${ARG_LINK})
+  set_property(GLOBAL APPEND PROPERTY DSV41_STAGE_OBJECTS ${name})
 endfunction()
 
 # dsv41_test(NAME SOURCES... [LINK libs...] [LABELS labels...]): one GoogleTest program; ctest
