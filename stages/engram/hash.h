@@ -13,7 +13,7 @@
 namespace dsv {
 
 /// What a sequence remembers between calls: the classes of its newest max_ngram - 1 tokens, newest first.
-/// A default-constructed one is the start of a sequence.
+/// A default-constructed one is the start of a sequence. Plain data: copying it forks the sequence.
 struct EngramLookback {
   static constexpr std::int32_t kDead = -1;  ///< no n-gram reaches this token or anything before it
   std::vector<std::int32_t> recent;          ///< tokens missing at the end were never there
@@ -40,6 +40,7 @@ class EngramHasher {
 
  private:
   EngramHasher(std::shared_ptr<const EngramLayout> layout, std::shared_ptr<const TokenMap> map);
+  flow::Status check(std::span<const std::int32_t> ids, std::span<const std::uint8_t> dead) const;
 
   std::shared_ptr<const EngramLayout> layout_;
   std::shared_ptr<const TokenMap> map_;

@@ -21,7 +21,7 @@ struct TokenMap {
 /// through NFKC, NFD, removal of accents (Mn), lower case, runs of blanks to one space, and trimming, where a
 /// lone space survives. A token that is not whole characters, or that becomes empty, keeps its own spelling
 /// or text.
-std::string token_key(const Tokenizer& tokenizer, std::int32_t id);
+flow::Result<std::string> token_key(const Tokenizer& tokenizer, std::int32_t id);
 
 /// Classes of all ids below tokenizer.vocab_size().
 flow::Result<TokenMap> build_token_map(const Tokenizer& tokenizer);

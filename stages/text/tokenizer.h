@@ -7,6 +7,7 @@
 // of the file play no part.
 #pragma once
 
+#include <boost/json/value.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "framework/core/status.h"
+#include "stages/text/utf8.h"
 
 namespace dsv {
 
@@ -27,7 +29,7 @@ class Tokenizer {
   /// the field that is missing, has another type or asks for something unsupported.
   static flow::Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& tokenizer_json);
 
-  /// The same from the JSON text itself.
+  /// The same from the text of such a file.
   static flow::Result<std::shared_ptr<const Tokenizer>> parse(std::string_view json);
 
   Tokenizer(const Tokenizer&) = delete;
@@ -62,6 +64,8 @@ class Tokenizer {
  private:
   struct Impl;
   explicit Tokenizer(std::unique_ptr<const Impl> impl);
+  static flow::Result<std::shared_ptr<const Tokenizer>> from_json(const boost::json::value& json);
+
   std::unique_ptr<const Impl> impl_;
 };
 
@@ -80,7 +84,7 @@ class StreamDecoder {
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_;
-  std::string pending_;  // the start of a character, at most 3 bytes
+  Utf8Repair repair_;
 };
 
 }  // namespace dsv

@@ -1,0 +1,55 @@
+#include "stages/text/regex.h"
+
+#include "stages/text/regex_syntax.h"
+#include "stages/text/utf8.h"
+
+namespace dsv {
+
+using flow::errorf;
+using flow::Result;
+using flow::Status;
+
+namespace {
+
+// Backtracking memory of one match. Runs of a single set need none, so texts far longer than this match.
+constexpr std::int32_t kBacktrackBytes = 64 << 20;
+
+}  // namespace
+
+Result<Regex> Regex::from_icu(const icu::UnicodeString& pattern) {
+  UErrorCode code = U_ZERO_ERROR;
+  UParseError at{};
+  std::shared_ptr<const icu::RegexPattern> compiled(icu::RegexPattern::compile(pattern, 0, at, code));
+  if (U_FAILURE(code)) return errorf("not a regular expression: {}", u_errorName(code));
+  return Regex(std::move(compiled));
+}
+
+Result<Regex> Regex::compile(std::string_view pattern_utf8) {
+  FLOW_ASSIGN(const icu::UnicodeString pattern, regex_to_icu(to_utf32(pattern_utf8)));
+  return from_icu(pattern);
+}
+
+Result<Regex> Regex::literal(std::string_view text_utf8) {
+  return from_icu(quote_for_icu(to_utf32(text_utf8)));
+}
+
+RegexSearch::RegexSearch(const Regex& regex, std::u16string_view text)
+    : pattern_(regex.pattern_),
+      text_(false, text.data(), static_cast<std::int32_t>(text.size())),
+      matcher_(pattern_->matcher(text_, code_)) {
+  if (U_SUCCESS(code_)) matcher_->setStackLimit(kBacktrackBytes, code_);
+}
+
+Status RegexSearch::find_all(Span piece, std::vector<Span>& matches) {
+  if (U_SUCCESS(code_)) matcher_->region(piece.begin, piece.end, code_);
+  std::int32_t last_end = -1;
+  while (U_SUCCESS(code_) && matcher_->find(code_)) {
+    const Span match{matcher_->start(code_), matcher_->end(code_)};
+    if (match.size() > 0 || match.begin != last_end) matches.push_back(match);
+    last_end = match.end;
+  }
+  if (U_FAILURE(code_)) return errorf("regular expression failed on this text: {}", u_errorName(code_));
+  return Status();
+}
+
+}  // namespace dsv
