@@ -14,6 +14,7 @@ constexpr int kRowTile = 2, kTokenTile = 2;
 
 // Each builds on the one before.
 // clang-format off
+#include "stages/kernels/generic_exp.inc"
 #include "stages/kernels/generic_elementwise.inc"
 #include "stages/kernels/generic_products.inc"
 #include "stages/kernels/generic_attention.inc"
