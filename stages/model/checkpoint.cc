@@ -111,7 +111,7 @@ class Checkpoint::Opener {
     if (first == header.problems.end()) return {};
     const auto more = std::count_if(first + 1, header.problems.end(), is_fault);
     return errorf("tensor '{}' {}{}{}", first->tensor, first->message,
-                  more > 0 ? fmt::format("; {} more problems", more) : "",
+                  more > 0 ? fmt::format("; {} more problem{}", more, more > 1 ? "s" : "") : "",
                   first->fault == HeaderFault::BeyondFile ? " (incomplete download?)" : "");
   }
 

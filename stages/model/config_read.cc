@@ -156,8 +156,8 @@ class ConfigReader {
   template <class T>
   void store(std::string_view key, const json::value& value, T ModelConfig::*member) {
     if (convert(value, config_.*member)) return;
-    errors_.push_back(fmt::format("key '{}' is the {} {}, expected {}", key, json_kind(value),
-                                  shorten(json::serialize(value)), expectation(&(config_.*member))));
+    errors_.push_back(fmt::format("key '{}' is {}, expected {}", key, shorten(json::serialize(value)),
+                                  expectation(&(config_.*member))));
   }
   void store(std::string_view key, const json::value& value, WholeIfPossible field) {
     store(key, value, field.member);

@@ -240,8 +240,13 @@ class HeaderHandler {
   bool in_metadata_ = false;
 };
 
-/// Finds overlaps and gaps; `tensors` are sorted by place. Tensors without a place are empty here.
+/// Finds overlaps and gaps; `tensors` are sorted by place. Tensors without a place are empty here, and
+/// gaps are looked for only where every entry has its place: else each such entry would show as one.
 void check_coverage(SafetensorsHeader& header, HeaderOptions options) {
+  const bool all_placed = std::ranges::none_of(header.problems, [](const HeaderProblem& p) {
+    return p.fault == HeaderFault::Malformed || p.fault == HeaderFault::Duplicate ||
+           p.fault == HeaderFault::Offsets;
+  });
   std::uint64_t covered = header.data_begin;
   const TensorInfo* last = nullptr;
   for (const TensorInfo& t : header.tensors) {
@@ -249,14 +254,14 @@ void check_coverage(SafetensorsHeader& header, HeaderOptions options) {
     if (t.begin < covered) {
       header.problems.push_back(
           {HeaderFault::Overlap, t.name, fmt::format("shares bytes with tensor '{}'", last->name)});
-    } else if (t.begin > covered) {
+    } else if (t.begin > covered && all_placed) {
       header.problems.push_back(
           {HeaderFault::Gap, t.name,
            fmt::format("follows {} bytes that belong to no tensor", t.begin - covered)});
     }
     if (t.end > covered) covered = t.end, last = &t;
   }
-  if (header.file_size > covered && !options.header_prefix) {
+  if (header.file_size > covered && all_placed && !options.header_prefix) {
     header.problems.push_back(
         {HeaderFault::Gap, last != nullptr ? last->name : "",
          fmt::format("is followed by {} bytes that belong to no tensor", header.file_size - covered)});
