@@ -1,4 +1,8 @@
 // Which kernel variants exist, and which of them runs on this machine.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -14,8 +18,41 @@ struct Variant {
   bool (*supported)();
 };
 
+#if defined(__x86_64__)
+/// Register files that the operating system saves (XCR0).
+std::uint64_t saved_state() {
+  std::uint32_t a = 0, b = 0, c = 0, d = 0;
+  constexpr std::uint32_t kOsXsave = 1u << 27;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kOsXsave) == 0) return 0;
+  std::uint32_t low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return std::uint64_t{high} << 32 | low;
+}
+
+bool saves(std::uint64_t mask) {
+  return (saved_state() & mask) == mask;
+}
+
+bool has_avx2() {
+  constexpr std::uint64_t kXmmYmm = 0x6;
+  return saves(kXmmYmm) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
+bool has_avx512() {
+  constexpr std::uint64_t kOpmaskZmm = 0xe0;
+  return has_avx2() && saves(kOpmaskZmm) && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
 constexpr std::array kVariants = {
     Variant{&kPortableKernels, [] { return true; }},
+#if defined(__x86_64__)
+    Variant{&kAvx2Kernels, has_avx2},
+    Variant{&kAvx512Kernels, has_avx512},
+#endif
 };
 
 constexpr std::array kTables = [] {

@@ -4,7 +4,8 @@
 #include <limits>
 
 #include "stages/kernels/kernels.h"
-#include "stages/kernels/lanes_portable.h"
+#include "stages/kernels/quantizers.h"
+#include "stages/kernels/tables.h"
 #include "stages/kernels/variants.h"
 
 namespace dsv::portable {
@@ -14,72 +15,12 @@ constexpr int kRowTile = 2, kTokenTile = 2;
 
 // Each builds on the one before.
 // clang-format off
+#include "stages/kernels/lanes_portable.inc"
 #include "stages/kernels/generic_exp.inc"
 #include "stages/kernels/generic_elementwise.inc"
 #include "stages/kernels/generic_products.inc"
 #include "stages/kernels/generic_attention.inc"
 // clang-format on
-
-// ---- quantizers ---------------------------------------------------------------------------------------
-
-float largest_magnitude(const bf16* x, int count, float floor) {
-  float largest = floor;
-  for (int i = 0; i < count; ++i) {
-    const float magnitude = std::fabs(static_cast<float>(x[i]));
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return largest;
-}
-
-void pack_e2m1(const bf16* x, int count, float scale, std::uint8_t* packed) {
-  for (int i = 0; i < count; i += 2) {
-    const int low = e2m1_code(static_cast<float>(x[i]) / scale);
-    const int high = e2m1_code(static_cast<float>(x[i + 1]) / scale);
-    packed[i / 2] = static_cast<std::uint8_t>(low | high << 4);
-  }
-}
-
-void unpack_e2m1(const std::uint8_t* packed, int count, float scale, bf16* x) {
-  for (int i = 0; i < count; i += 2) {
-    x[i] = bf16(e2m1_value(packed[i / 2] & 15) * scale);
-    x[i + 1] = bf16(e2m1_value(packed[i / 2] >> 4) * scale);
-  }
-}
-
-void quantize_fp8(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
-  for (std::int64_t c = 0; c < cols; c += 32) {
-    scales[c / 32] = e8m0_ceil_code(largest_magnitude(x + c, 32, 1e-4f) * (1.0f / 448.0f));
-    const float scale = e8m0_value(scales[c / 32]);
-    for (int i = 0; i < 32; ++i) codes[c + i] = e4m3_code(static_cast<float>(x[c + i]) / scale);
-  }
-}
-
-void quantize_fp4_e8m0(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
-  for (std::int64_t c = 0; c < cols; c += 32) {
-    scales[c / 32] = e8m0_ceil_code(largest_magnitude(x + c, 32, 0x1.8p-124f) * (1.0f / 6.0f));
-    pack_e2m1(x + c, 32, e8m0_value(scales[c / 32]), codes + c / 2);
-  }
-}
-
-void quantize_fp4_e4m3(const bf16* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
-  for (std::int64_t c = 0; c < cols; c += 16) {
-    scales[c / 16] = e4m3_code(largest_magnitude(x + c, 16, 6.0f / 512.0f) / 6.0f);
-    pack_e2m1(x + c, 16, kE4m3[scales[c / 16]], codes + c / 2);
-  }
-}
-
-void dequantize_fp8(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x) {
-  for (std::int64_t c = 0; c < cols; ++c) x[c] = bf16(kE4m3[codes[c]] * e8m0_value(scales[c / 32]));
-}
-
-void dequantize_fp4_e8m0(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x) {
-  for (std::int64_t c = 0; c < cols; c += 32)
-    unpack_e2m1(codes + c / 2, 32, e8m0_value(scales[c / 32]), x + c);
-}
-
-void dequantize_fp4_e4m3(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, bf16* x) {
-  for (std::int64_t c = 0; c < cols; c += 16) unpack_e2m1(codes + c / 2, 16, kE4m3[scales[c / 16]], x + c);
-}
 
 // ---- fp4 product --------------------------------------------------------------------------------------
 // An E4M3 value is an integer of 18 bits and a sign in units of 2^-9: high * 512 + low. With twice the E2M1
@@ -105,6 +46,17 @@ PreparedFp4 prepared_fp4(const std::byte* prepared, std::int64_t cols) {
   const std::byte* blocks = prepared + cols * static_cast<std::int64_t>(sizeof(float));
   const std::byte* scales = blocks + cols / 32 * static_cast<std::int64_t>(sizeof(Fp4Block));
   return {reinterpret_cast<const Fp4Block*>(blocks), reinterpret_cast<const float*>(scales)};
+}
+
+/// Value * scale of every activation, even and odd columns of each 32 apart.
+void prepare_scaled(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, float* scaled) {
+  for (std::int64_t c = 0; c < cols; c += 32, scaled += 32) {
+    const float scale = e8m0_value(scales[c / 32]);
+    for (int i = 0; i < 16; ++i) {
+      scaled[i] = kE4m3[codes[c + 2 * i]] * scale;
+      scaled[16 + i] = kE4m3[codes[c + 2 * i + 1]] * scale;
+    }
+  }
 }
 
 void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, std::byte* prepared) {
@@ -198,12 +150,12 @@ namespace dsv {
 
 const Kernels kPortableKernels = {
     .name = "portable",
-    .quantize_fp8 = portable::quantize_fp8,
-    .quantize_fp4_e8m0 = portable::quantize_fp4_e8m0,
-    .quantize_fp4_e4m3 = portable::quantize_fp4_e4m3,
-    .dequantize_fp8 = portable::dequantize_fp8,
-    .dequantize_fp4_e8m0 = portable::dequantize_fp4_e8m0,
-    .dequantize_fp4_e4m3 = portable::dequantize_fp4_e4m3,
+    .quantize_fp8 = scalar::quantize_fp8,
+    .quantize_fp4_e8m0 = scalar::quantize_fp4_e8m0,
+    .quantize_fp4_e4m3 = scalar::quantize_fp4_e4m3,
+    .dequantize_fp8 = scalar::dequantize_fp8,
+    .dequantize_fp4_e8m0 = scalar::dequantize_fp4_e8m0,
+    .dequantize_fp4_e4m3 = scalar::dequantize_fp4_e4m3,
     .prepared_bytes = portable::prepared_bytes,
     .prepare = portable::prepare,
     .fp8_product = portable::fp8_product,

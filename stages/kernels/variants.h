@@ -7,5 +7,9 @@ namespace dsv {
 
 /// Baseline instructions of the architecture: the definition that the others are tested against.
 extern const Kernels kPortableKernels;
+/// AVX2, FMA and F16C.
+extern const Kernels kAvx2Kernels;
+/// AVX-512 F, BW, DQ, VL and VNNI.
+extern const Kernels kAvx512Kernels;
 
 }  // namespace dsv

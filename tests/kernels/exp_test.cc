@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
-#include "stages/kernels/lanes_portable.h"
+#include "stages/kernels/tables.h"
 
 namespace dsv::portable {
 namespace {
 
+#include "stages/kernels/lanes_portable.inc"
 #include "stages/kernels/generic_exp.inc"
 
 TEST(Exponential, IsWithinOneUlpOverItsWholeRange) {

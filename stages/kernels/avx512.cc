@@ -1,0 +1,121 @@
+// The AVX-512 variant (Ice Lake, Zen 4 and later: F, BW, DQ, VL, VNNI).
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "stages/kernels/kernels.h"
+#include "stages/kernels/limbs.h"
+#include "stages/kernels/quantizers.h"
+#include "stages/kernels/variants.h"
+
+// GCC 12 takes the undefined registers of its own intrinsics for a mistake.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")
+
+namespace dsv::avx512 {
+namespace {
+
+constexpr int kRowTile = 4, kTokenTile = 4;
+
+// Each builds on the one before.
+// clang-format off
+#include "stages/kernels/lanes_avx512.inc"
+#include "stages/kernels/generic_exp.inc"
+#include "stages/kernels/generic_elementwise.inc"
+#include "stages/kernels/generic_products.inc"
+#include "stages/kernels/generic_attention.inc"
+// clang-format on
+
+constexpr int kStepBlocks = 4, kFp4Tokens = 4;
+
+/// Twice the weights plus 12, one byte each, of 128 columns.
+struct Codes {
+  __m512i even, odd;
+};
+
+inline Codes decode(const std::uint8_t* p, int blocks) {
+  const __m512i table =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+  const __m512i nibble = _mm512_set1_epi8(15);
+  const __m512i packed = _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1 << 2 * blocks) - 1), p);
+  return {_mm512_shuffle_epi8(table, _mm512_and_si512(packed, nibble)),
+          _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(packed, 4), nibble))};
+}
+
+inline __m512 step_scales(const std::uint8_t* p) {
+  const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m512i value = _mm512_max_epu32(_mm512_slli_epi32(codes, 23), _mm512_set1_epi32(0x400000));
+  const __mmask16 nan = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(255));
+  return _mm512_castsi512_ps(_mm512_mask_set1_epi32(value, nan, 0x7fc00000));
+}
+
+// One row: four partial sums of each block, [block * 4 + part].
+inline __m512i partial_sums(const Codes& c, const LimbGroup& x) {
+  const auto digits = [&x](int digit, int odd) { return _mm512_load_si512(x.limb[digit][odd]); };
+  __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), c.even, digits(2, 0));
+  s = _mm512_slli_epi32(_mm512_dpbusd_epi32(s, c.odd, digits(2, 1)), 6);
+  s = _mm512_dpbusd_epi32(s, c.even, digits(1, 0));
+  s = _mm512_slli_epi32(_mm512_dpbusd_epi32(s, c.odd, digits(1, 1)), 6);
+  s = _mm512_dpbusd_epi32(s, c.even, digits(0, 0));
+  return _mm512_dpbusd_epi32(s, c.odd, digits(0, 1));
+}
+
+// Adds the four parts of each block: [block * 4 + row] from four rows of partial sums.
+inline __m512i add_parts(const __m512i* s) {
+  const __m512i s01 = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
+  const __m512i s23 = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
+  return _mm512_add_epi32(_mm512_unpacklo_epi64(s01, s23), _mm512_unpackhi_epi64(s01, s23));
+}
+
+inline void add_blocks(__m128& sum, const Codes* codes, const LimbGroup& x, int, __m512 weight_scale) {
+  __m512i parts[4];
+  for (int i = 0; i < 4; ++i) parts[i] = partial_sums(codes[i], x);
+  const __m512i exact = _mm512_sub_epi32(add_parts(parts), _mm512_load_si512(x.bias));
+  const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_load_ps(x.scale));
+  const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(exact), scale);
+  sum = _mm_add_ps(sum, _mm512_castps512_ps128(v));
+  sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(v, 1));
+  sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(v, 2));
+  sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(v, 3));
+}
+
+#include "stages/kernels/generic_fp4.inc"
+
+}  // namespace
+}  // namespace dsv::avx512
+
+#pragma GCC pop_options
+
+namespace dsv {
+
+const Kernels kAvx512Kernels = {
+    .name = "avx512",
+    .quantize_fp8 = scalar::quantize_fp8,
+    .quantize_fp4_e8m0 = scalar::quantize_fp4_e8m0,
+    .quantize_fp4_e4m3 = scalar::quantize_fp4_e4m3,
+    .dequantize_fp8 = scalar::dequantize_fp8,
+    .dequantize_fp4_e8m0 = scalar::dequantize_fp4_e8m0,
+    .dequantize_fp4_e4m3 = scalar::dequantize_fp4_e4m3,
+    .prepared_bytes = limb_prepared_bytes,
+    .prepare = prepare_limbs,
+    .fp8_product = avx512::fp8_product,
+    .fp4_product = avx512::fp4_product,
+    .fp8_bf16_product = avx512::fp8_bf16_product,
+    .bf16_product = avx512::bf16_product,
+    .f32_product = avx512::f32_product,
+    .attend = avx512::attend,
+    .attention_scratch = avx512::attention_scratch,
+    .index_scores = kPortableKernels.index_scores,
+    .rms_norm = avx512::rms_norm,
+    .sum_of_squares = avx512::sum_of_squares,
+    .swiglu = avx512::swiglu,
+    .collapse = avx512::collapse,
+    .expand = avx512::expand,
+};
+
+}  // namespace dsv
