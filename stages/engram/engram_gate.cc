@@ -34,7 +34,8 @@ class EngramGate final : public flow::Stage {
     const ModelConfig& c = model_->config();
     const std::string name = fmt::format("layers.{}.engram.", options_.layer);
     const std::int64_t columns = std::int64_t{c.engram_max_ngram_size - 1} * c.engram_n_heads;
-    FLOW_ASSIGN(wkv_, model_->fp8(name + "wkv", std::int64_t{c.hc_mult + 1} * c.dim, columns * c.engram_head_dim));
+    FLOW_ASSIGN(wkv_,
+                model_->fp8(name + "wkv", std::int64_t{c.hc_mult + 1} * c.dim, columns * c.engram_head_dim));
     FLOW_ASSIGN(const Bf16Matrix q, model_->bf16_table(name + "q_weight", c.hc_mult, c.dim));
     FLOW_ASSIGN(const Bf16Matrix k, model_->bf16_table(name + "k_weight", c.hc_mult, c.dim));
     weight_.resize(static_cast<std::size_t>(c.hc_mult * c.dim));
@@ -66,16 +67,19 @@ class EngramGate final : public flow::Stage {
     h += c * dim;
     float dot = 0;
     for (std::int64_t d = 0; d < dim; ++d) {
-      dot += static_cast<float>(h[d]) * weight_[static_cast<std::size_t>(c * dim + d)] * static_cast<float>(key[d]);
+      dot += static_cast<float>(h[d]) * weight_[static_cast<std::size_t>(c * dim + d)] *
+             static_cast<float>(key[d]);
     }
     const auto inverse_rms = [&](const bf16* x) {
       const float mean = model_->kernels().sum_of_squares(x, dim) / static_cast<float>(dim);
       return 1.0f / std::sqrt(mean + static_cast<float>(config.norm_eps));
     };
-    dot = dot * inverse_rms(h) * inverse_rms(key) * static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
+    dot = dot * inverse_rms(h) * inverse_rms(key) *
+          static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
     const float root = std::copysign(std::sqrt(std::max(std::fabs(dot), 1e-6f)), dot);
     const float gate = 1.0f / (1.0f + std::exp(-root));
-    for (std::int64_t d = 0; d < dim; ++d) h[d] = bf16(static_cast<float>(h[d]) + gate * static_cast<float>(value[d]));
+    for (std::int64_t d = 0; d < dim; ++d)
+      h[d] = bf16(static_cast<float>(h[d]) + gate * static_cast<float>(value[d]));
   }
 
   Options options_;

@@ -25,16 +25,20 @@ EngramParams params_of(const ModelConfig& c) {
 }  // namespace
 
 void EngramTables::describe(flow::ServiceSpec<Options>& spec) {
-  spec.doc("Engram n-gram tables: the hash from token ids to rows, and the rows, read from the shards or held in memory.");
+  spec.doc(
+      "Engram n-gram tables: the hash from token ids to rows, and the rows, read from the shards or held in "
+      "memory.");
   spec.uses(kModel).uses(kVocabulary);
-  spec.option("resident", &Options::resident, "hold the whole tables in memory instead of reading rows on demand");
+  spec.option("resident", &Options::resident,
+              "hold the whole tables in memory instead of reading rows on demand");
 }
 
 Status EngramTables::bind(const flow::Opening& opening) {
   model_ = opening.service(kModel);
   const ModelConfig& c = model_->config();
   if (!c.has_engram()) return {};
-  if (c.engram_head_dim % kGroup != 0) return flow::errorf("engram_head_dim {} is not a multiple of {}", c.engram_head_dim, kGroup);
+  if (c.engram_head_dim % kGroup != 0)
+    return flow::errorf("engram_head_dim {} is not a multiple of {}", c.engram_head_dim, kGroup);
   FLOW_ASSIGN(EngramLayout layout, EngramLayout::derive(params_of(c)));
   FLOW_TRY(layout.verify());
   FLOW_ASSIGN(TokenMap map, build_token_map(opening.service(kVocabulary)->tokenizer()));
@@ -44,8 +48,10 @@ Status EngramTables::bind(const flow::Opening& opening) {
     const std::string name = fmt::format("layers.{}.engram.embed.", c.engram_layer_ids[slot]);
     const std::int64_t rows = c.engram_num_embeddings[slot];
     Table& table = tables_.emplace_back();
-    FLOW_ASSIGN(table.codes, model_->checkpoint().require(name + "weight", DType::F8_E4M3, {rows, c.engram_head_dim}));
-    FLOW_ASSIGN(table.scales, model_->checkpoint().require(name + "scale", DType::F8_E8M0, {rows, c.engram_head_dim / kGroup}));
+    FLOW_ASSIGN(table.codes,
+                model_->checkpoint().require(name + "weight", DType::F8_E4M3, {rows, c.engram_head_dim}));
+    FLOW_ASSIGN(table.scales, model_->checkpoint().require(name + "scale", DType::F8_E8M0,
+                                                           {rows, c.engram_head_dim / kGroup}));
   }
   return {};
 }
@@ -62,7 +68,8 @@ Result<std::vector<flow::PlanLine>> EngramTables::plan(const flow::Opening& open
   std::uint64_t resident = 0, step = 0;
   for (const Table& table : tables_) {
     resident += table.codes->bytes() + table.scales->bytes();
-    const std::uint64_t row = (table.codes->bytes() + table.scales->bytes()) / static_cast<std::uint64_t>(table.codes->shape[0]);
+    const std::uint64_t row =
+        (table.codes->bytes() + table.scales->bytes()) / static_cast<std::uint64_t>(table.codes->shape[0]);
     step += row * static_cast<std::uint64_t>(hasher_->layout().columns());
   }
   if (options_.resident) return std::vector<flow::PlanLine>{{"Engram tables", resident, resident, 0}};
@@ -71,25 +78,30 @@ Result<std::vector<flow::PlanLine>> EngramTables::plan(const flow::Opening& open
 
 Status EngramTables::load(Table& table, const flow::Opening& opening) {
   constexpr std::uint64_t kChunk = 256u << 20;
-  for (auto [tensor, memory] : {std::pair{table.codes, &table.resident_codes}, {table.scales, &table.resident_scales}}) {
+  for (auto [tensor, memory] :
+       {std::pair{table.codes, &table.resident_codes}, {table.scales, &table.resident_scales}}) {
     memory->resize(tensor->bytes());
     for (std::uint64_t at = 0; at < memory->size(); at += kChunk) {
       const std::uint64_t size = std::min<std::uint64_t>(kChunk, memory->size() - at);
       FLOW_TRY(model_->checkpoint().read(*tensor, at, std::span(*memory).subspan(at, size)));
       if (memory->size() > kChunk) {
-        opening.console().note(fmt::format("load: {}: {} of {} MiB", tensor->name, (at + size) >> 20, memory->size() >> 20));
+        opening.console().note(
+            fmt::format("load: {}: {} of {} MiB", tensor->name, (at + size) >> 20, memory->size() >> 20));
       }
     }
   }
   return {};
 }
 
-Status EngramTables::fetch(const Table& table, std::span<const std::int64_t> rows, std::byte* codes, std::byte* scales) const {
+Status EngramTables::fetch(const Table& table, std::span<const std::int64_t> rows, std::byte* codes,
+                           std::byte* scales) const {
   const std::int64_t width = model_->config().engram_head_dim, groups = width / kGroup;
   if (options_.resident) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::memcpy(codes + static_cast<std::int64_t>(i) * width, table.resident_codes.data() + rows[i] * width, static_cast<std::size_t>(width));
-      std::memcpy(scales + static_cast<std::int64_t>(i) * groups, table.resident_scales.data() + rows[i] * groups, static_cast<std::size_t>(groups));
+      std::memcpy(codes + static_cast<std::int64_t>(i) * width, table.resident_codes.data() + rows[i] * width,
+                  static_cast<std::size_t>(width));
+      std::memcpy(scales + static_cast<std::int64_t>(i) * groups,
+                  table.resident_scales.data() + rows[i] * groups, static_cast<std::size_t>(groups));
     }
     return {};
   }
@@ -116,7 +128,8 @@ Result<Rows<bf16>> EngramTables::gather(int slot, std::span<const std::int64_t> 
 
 void EngramTables::close(flow::RunReport& report) {
   if (tables_.empty()) return;
-  report.set("engram", {{"rows", asked_}, {"reads", read_}, {"bytes_read", bytes_}, {"resident", options_.resident}});
+  report.set("engram",
+             {{"rows", asked_}, {"reads", read_}, {"bytes_read", bytes_}, {"resident", options_.resident}});
 }
 
 FLOW_REGISTER_SERVICE(EngramTables);

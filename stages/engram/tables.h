@@ -15,8 +15,8 @@ namespace dsv {
 
 /// Rows of the Engram tables, gathered from the shards or from memory.
 ///
-/// A row is engram_head_dim E4M3 codes with one E8M0 scale for 32 columns. Rows asked for twice are read once,
-/// in file order. Source: reference `Engram`; MODEL "Engram".
+/// A row is engram_head_dim E4M3 codes with one E8M0 scale for 32 columns. Rows asked for twice are read
+/// once, in file order. Source: reference `Engram`; MODEL "Engram".
 class EngramTables final : public flow::Service {
  public:
   struct Options {
@@ -43,7 +43,8 @@ class EngramTables final : public flow::Service {
   };
   flow::Status bind(const flow::Opening& opening);
   flow::Status load(Table& table, const flow::Opening& opening);
-  flow::Status fetch(const Table& table, std::span<const std::int64_t> rows, std::byte* codes, std::byte* scales) const;
+  flow::Status fetch(const Table& table, std::span<const std::int64_t> rows, std::byte* codes,
+                     std::byte* scales) const;
 
   Options options_;
   std::shared_ptr<Model> model_;

@@ -16,7 +16,8 @@ void pool_group(const float* kv, const float* score, std::int64_t ratio, std::in
     float total = 0;
     for (std::int64_t i = 0; i < ratio; ++i) total += std::exp(score[i * dim + d] - top);
     float sum = 0;
-    for (std::int64_t i = 0; i < ratio; ++i) sum += kv[i * dim + d] * (std::exp(score[i * dim + d] - top) / total);
+    for (std::int64_t i = 0; i < ratio; ++i)
+      sum += kv[i * dim + d] * (std::exp(score[i * dim + d] - top) / total);
     out[d] = bf16(sum);
   }
 }
@@ -58,7 +59,8 @@ Rows<bf16> Compressor::pool(const Rows<bf16>& x, LayerCache& cache) const {
   Rows<bf16> pooled(groups, dim);
   flow::parallel_for(groups, 8, [&](Range range) {
     for (std::int64_t g = range.begin; g < range.end; ++g) {
-      pool_group(cache.open_kv.data() + g * group, cache.open_score.data() + g * group, ratio_, dim, pooled.row(g));
+      pool_group(cache.open_kv.data() + g * group, cache.open_score.data() + g * group, ratio_, dim,
+                 pooled.row(g));
     }
   });
   cache.open_kv.erase(cache.open_kv.begin(), cache.open_kv.begin() + groups * group);
@@ -78,9 +80,11 @@ void Compressor::store(Rows<bf16> latents, LayerCache& cache) const {
   for (std::int64_t g = 0; g < latents.rows(); ++g) {
     const std::int64_t row = first + g, position = row * ratio_;
     rope_->apply(keys.row(g) + c.index_head_dim - c.rope_head_dim, position, false);
-    kernels.quantize_fp4_e8m0(keys.row(g), c.index_head_dim, cache.index_keys.codes(row), cache.index_keys.scales(row));
+    kernels.quantize_fp4_e8m0(keys.row(g), c.index_head_dim, cache.index_keys.codes(row),
+                              cache.index_keys.scales(row));
     rope_->apply(latents.row(g) + c.head_dim - c.rope_head_dim, position, false);
-    kernels.quantize_fp4_e4m3(latents.row(g), c.head_dim, cache.compressed.codes(row), cache.compressed.scales(row));
+    kernels.quantize_fp4_e4m3(latents.row(g), c.head_dim, cache.compressed.codes(row),
+                              cache.compressed.scales(row));
   }
 }
 

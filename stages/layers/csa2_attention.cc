@@ -20,7 +20,8 @@ namespace dsv {
 /// index_topk rows for each worker.
 /// Source: reference `Attention`, `sparse_attn`; MODEL "Attention".
 ///
-///     - {name: attention, stage: Csa2Attention, in: {x: attn_in.x, selection: $selection}, options: {layer: 3}}
+///     - {name: attention, stage: Csa2Attention, in: {x: attn_in.x, selection: $selection}, options: {layer:
+///     3}}
 class Csa2Attention final : public flow::Stage {
  public:
   static constexpr flow::In<Activations> kX{"x", "normalized input, [tokens, dim]"};
@@ -33,12 +34,14 @@ class Csa2Attention final : public flow::Stage {
   };
 
   static void describe(flow::StageSpec<Options>& spec) {
-    spec.doc("Compressed sparse attention (CSA2) of one layer: sliding window plus indexed compressed positions.");
+    spec.doc(
+        "Compressed sparse attention (CSA2) of one layer: sliding window plus indexed compressed positions.");
     spec.input(kX).input(kBefore).output(kY).output(kAfter).uses(kModel);
     spec.option("layer", &Options::layer, "layer index").range(0).required();
-    spec.option("index_keys", &Options::index_keys,
-                "keys an indexer ranks: its own source's, or whatever the shared slot of the released reference "
-                "holds (its known defect, for comparison)")
+    spec.option(
+            "index_keys", &Options::index_keys,
+            "keys an indexer ranks: its own source's, or whatever the shared slot of the released reference "
+            "holds (its known defect, for comparison)")
         .choices({"own", "reference_slot"});
   }
   explicit Csa2Attention(Options options) : options_(std::move(options)) {}
@@ -52,9 +55,12 @@ class Csa2Attention final : public flow::Stage {
     role_ = c.role(options_.layer);
     ratio_ = c.compress_ratios[static_cast<std::size_t>(options_.layer)];
     rope_.emplace(ratio_ == 0 ? RopeParams{.dim = c.rope_head_dim, .theta = c.rope_theta}
-                              : RopeParams{.dim = c.rope_head_dim, .theta = c.compress_rope_theta,
-                                           .factor = c.rope_factor, .original_seq_len = c.original_seq_len,
-                                           .beta_fast = c.beta_fast, .beta_slow = c.beta_slow});
+                              : RopeParams{.dim = c.rope_head_dim,
+                                           .theta = c.compress_rope_theta,
+                                           .factor = c.rope_factor,
+                                           .original_seq_len = c.original_seq_len,
+                                           .beta_fast = c.beta_fast,
+                                           .beta_slow = c.beta_slow});
     return bind_weights();
   }
 
@@ -63,8 +69,9 @@ class Csa2Attention final : public flow::Stage {
     const Step& step = *in.step;
     KvCache& kv = step.sequence->kv;
     const QuantizedActivations xq = quantize(model_->kernels(), in.x);
-    const QuantizedActivations qr = quantize(
-        model_->kernels(), rms_norm(model_->kernels(), linear(model_->kernels(), wq_a_, xq), q_norm_, model_->config().norm_eps));
+    const QuantizedActivations qr =
+        quantize(model_->kernels(), rms_norm(model_->kernels(), linear(model_->kernels(), wq_a_, xq), q_norm_,
+                                             model_->config().norm_eps));
 
     std::shared_ptr<const Selection> selection = context.share(kBefore);
     if (role_ == LayerRole::Full || role_ == LayerRole::Reindex) {
@@ -84,7 +91,8 @@ class Csa2Attention final : public flow::Stage {
   const QuantizedRows& index_keys(const Rows<bf16>& x, KvCache& kv) const;
   Rows<bf16> queries(const QuantizedActivations& qr, std::int64_t position) const;
   Rows<bf16> window_rows(const QuantizedActivations& xq, const Step& step, LayerCache& cache) const;
-  Rows<bf16> attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step, const Selection& selection) const;
+  Rows<bf16> attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step,
+                    const Selection& selection) const;
   Rows<bf16> project(const Rows<bf16>& o) const;
 
   struct Task;
@@ -105,7 +113,8 @@ class Csa2Attention final : public flow::Stage {
 
 flow::Status Csa2Attention::bind_weights() {
   const ModelConfig& c = model_->config();
-  const std::int64_t width = std::int64_t{c.n_heads} * c.head_dim, low = std::int64_t{c.o_groups} * c.o_lora_rank;
+  const std::int64_t width = std::int64_t{c.n_heads} * c.head_dim,
+                     low = std::int64_t{c.o_groups} * c.o_lora_rank;
   const std::string attn = fmt::format("layers.{}.attn.", options_.layer);
   FLOW_ASSIGN(wq_a_, model_->fp8(attn + "wq_a", c.q_lora_rank, c.dim));
   FLOW_ASSIGN(q_norm_, model_->bf16_vector(attn + "q_norm.weight", c.q_lora_rank));
@@ -116,7 +125,8 @@ flow::Status Csa2Attention::bind_weights() {
   FLOW_ASSIGN(wo_b_, model_->fp8(attn + "wo_b", c.dim, low));
   FLOW_ASSIGN(sink_, model_->f32_vector(attn + "attn_sink", c.n_heads));
   if (role_ == LayerRole::Full) FLOW_TRY(compressor_.open(*model_, options_.layer, *rope_));
-  if (role_ == LayerRole::Full || role_ == LayerRole::Reindex) FLOW_TRY(indexer_.open(*model_, options_.layer, *rope_));
+  if (role_ == LayerRole::Full || role_ == LayerRole::Reindex)
+    FLOW_TRY(indexer_.open(*model_, options_.layer, *rope_));
   return {};
 }
 
@@ -143,9 +153,10 @@ Rows<bf16> Csa2Attention::queries(const QuantizedActivations& qr, std::int64_t p
   return q;
 }
 
-/// Window KV of positions position - window_size + 1 to the end of the pass, after the fp8 round trip; rows before
-/// the sequence's start are unused. Stores the new rows.
-Rows<bf16> Csa2Attention::window_rows(const QuantizedActivations& xq, const Step& step, LayerCache& cache) const {
+/// Window KV of positions position - window_size + 1 to the end of the pass, after the fp8 round trip; rows
+/// before the sequence's start are unused. Stores the new rows.
+Rows<bf16> Csa2Attention::window_rows(const QuantizedActivations& xq, const Step& step,
+                                      LayerCache& cache) const {
   const Kernels& kernels = model_->kernels();
   const ModelConfig& c = model_->config();
   const std::int64_t window = c.window_size, tokens = step.tokens();
@@ -160,7 +171,8 @@ Rows<bf16> Csa2Attention::window_rows(const QuantizedActivations& xq, const Step
     const std::int64_t slot = (step.position + t) % window;
     rope_->apply(kv.row(t) + c.head_dim - c.rope_head_dim, step.position + t, false);
     kernels.quantize_fp8(kv.row(t), c.head_dim, cache.window.codes(slot), cache.window.scales(slot));
-    kernels.dequantize_fp8(cache.window.codes(slot), cache.window.scales(slot), c.head_dim, rows.row(window - 1 + t));
+    kernels.dequantize_fp8(cache.window.codes(slot), cache.window.scales(slot), c.head_dim,
+                           rows.row(window - 1 + t));
   }
   return rows;
 }
@@ -170,7 +182,7 @@ struct Csa2Attention::Task {
   const Rows<bf16>& q;
   const Rows<bf16>& window;
   const Step& step;
-  const Selection* selection;        // null: window only
+  const Selection* selection;       // null: window only
   const QuantizedRows* compressed;  // the source's KV
   Rows<bf16>& o;
 };
@@ -188,15 +200,17 @@ void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range hea
   for (std::int64_t i = 0; i < chosen; ++i) {
     const std::int32_t position = task.selection->positions.row(token)[i];
     if (position < 0) break;
-    kernels.dequantize_fp4_e4m3(task.compressed->codes(position), task.compressed->scales(position), c.head_dim,
-                                decoded.row(i));
+    kernels.dequantize_fp4_e4m3(task.compressed->codes(position), task.compressed->scales(position),
+                                c.head_dim, decoded.row(i));
     list.push_back(decoded.row(i));
   }
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   std::vector<float> scratch(static_cast<std::size_t>(kernels.attention_scratch(c.head_dim)));
-  kernels.attend({task.q.row(token), c.n_heads, c.head_dim, list, sink_, scale, task.o.row(token)}, heads, scratch.data());
+  kernels.attend({task.q.row(token), c.n_heads, c.head_dim, list, sink_, scale, task.o.row(token)}, heads,
+                 scratch.data());
   for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-    rope_->apply(task.o.row(token) + (head + 1) * c.head_dim - c.rope_head_dim, task.step.position + token, true);
+    rope_->apply(task.o.row(token) + (head + 1) * c.head_dim - c.rope_head_dim, task.step.position + token,
+                 true);
   }
 }
 
@@ -206,10 +220,15 @@ Rows<bf16> Csa2Attention::attend(const Rows<bf16>& q, const Rows<bf16>& window, 
   Rows<bf16> o(q.rows(), q.cols());
   const bool sparse = role_ != LayerRole::Window;
   const int source = c.kv_source(options_.layer);
-  const Task task{q, window, step, sparse ? &selection : nullptr,
-                  sparse ? &step.sequence->kv.layers[static_cast<std::size_t>(source)].compressed : nullptr, o};
+  const Task task{q,
+                  window,
+                  step,
+                  sparse ? &selection : nullptr,
+                  sparse ? &step.sequence->kv.layers[static_cast<std::size_t>(source)].compressed : nullptr,
+                  o};
   // One token is split by heads, many by tokens.
-  const std::int64_t slices = step.tokens() >= flow::parallelism() ? 1 : std::min<std::int64_t>(c.n_heads, flow::parallelism());
+  const std::int64_t slices =
+      step.tokens() >= flow::parallelism() ? 1 : std::min<std::int64_t>(c.n_heads, flow::parallelism());
   const std::int64_t reads = (c.window_size + (sparse ? selection.positions.cols() : 0)) * q.cols();
   const std::int64_t grain = std::max<std::int64_t>(1, 65536 * slices / reads);
   flow::parallel_for(q.rows() * slices, grain, [&](Range range) {
@@ -227,8 +246,8 @@ Rows<bf16> Csa2Attention::project(const Rows<bf16>& o) const {
   flow::parallel_for(wo_a_.rows, row_grain(wo_a_.cols, o.rows()), [&](Range rows) {
     for (std::int64_t first = rows.begin; first < rows.end;) {
       const std::int64_t group = first / c.o_lora_rank, end = std::min(rows.end, (group + 1) * c.o_lora_rank);
-      model_->kernels().fp8_bf16_product(wo_a_, o.data() + group * wo_a_.cols, o.rows(), o.cols(), {first, end}, low.data(),
-                                         low.cols());
+      model_->kernels().fp8_bf16_product(wo_a_, o.data() + group * wo_a_.cols, o.rows(), o.cols(),
+                                         {first, end}, low.data(), low.cols());
       first = end;
     }
   });

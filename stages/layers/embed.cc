@@ -33,7 +33,8 @@ class Embed final : public flow::Stage {
   flow::Status process(flow::Context& context) override {
     const StepPtr step = context.in(kTokens).step;
     const std::int64_t copies = model_->config().hc_mult, dim = table_.cols;
-    ResidualStream stream{step, Rows<bf16>(step->tokens(), copies * dim), Rows<float>(step->tokens(), copies)};
+    ResidualStream stream{step, Rows<bf16>(step->tokens(), copies * dim),
+                          Rows<float>(step->tokens(), copies)};
     for (std::int64_t t = 0; t < step->tokens(); ++t) {
       const bf16* row = table_.data + step->ids[static_cast<std::size_t>(t)] * dim;
       for (std::int64_t c = 0; c < copies; ++c) std::copy_n(row, dim, stream.h.row(t) + c * dim);

@@ -40,13 +40,17 @@ class Head final : public flow::Stage {
     const ResidualStream& stream = context.in(kStream);
     const ModelConfig& c = model_->config();
     const std::int64_t tokens = stream.h.rows();
-    const std::int64_t first = options_.positions == "all" ? 0 : stream.step->last_of_prompt ? tokens - 1 : tokens;
+    const std::int64_t first = options_.positions == "all"   ? 0
+                               : stream.step->last_of_prompt ? tokens - 1
+                                                             : tokens;
     Rows<bf16> collapsed(tokens - first, c.dim);
     for (std::int64_t t = first; t < tokens; ++t) {
-      model_->kernels().collapse(stream.h.row(t), stream.pre.row(t), c.hc_mult, c.dim, collapsed.row(t - first));
+      model_->kernels().collapse(stream.h.row(t), stream.pre.row(t), c.hc_mult, c.dim,
+                                 collapsed.row(t - first));
     }
     Rows<bf16> hidden = rms_norm(model_->kernels(), collapsed, norm_, c.norm_eps);
-    context.emit(kLogits, Logits{stream.step, first, linear_f32(model_->kernels(), head_, hidden.data(), hidden.rows())});
+    context.emit(kLogits, Logits{stream.step, first,
+                                 linear_f32(model_->kernels(), head_, hidden.data(), hidden.rows())});
     context.emit(kHidden, Activations{stream.step, std::move(hidden)});
     return {};
   }

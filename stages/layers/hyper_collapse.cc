@@ -11,8 +11,8 @@ namespace dsv {
 /// residual stream with the weights that the previous sub-block made, normalizes, and computes the mixing
 /// weights of this sub-block from the stream.
 ///
-/// Ports: stream h [tokens, hc_mult, dim], pre [tokens, hc_mult] -> x [tokens, dim] bf16, mix (pre, post, comb).
-/// Source: reference `Block.hc_pre`, `hc_split_sinkhorn`; MODEL "The stack"; mHC (arXiv 2512.24880).
+/// Ports: stream h [tokens, hc_mult, dim], pre [tokens, hc_mult] -> x [tokens, dim] bf16, mix (pre, post,
+/// comb). Source: reference `Block.hc_pre`, `hc_split_sinkhorn`; MODEL "The stack"; mHC (arXiv 2512.24880).
 ///
 ///     - {name: attn_in, stage: HyperCollapse, in: {stream: $stream}, options: {layer: 3, block: attn}}
 class HyperCollapse final : public flow::Stage {
@@ -26,7 +26,9 @@ class HyperCollapse final : public flow::Stage {
   };
 
   static void describe(flow::StageSpec<Options>& spec) {
-    spec.doc("Collapses the residual stream for a sub-block, normalizes it, and computes the sub-block's mixing weights.");
+    spec.doc(
+        "Collapses the residual stream for a sub-block, normalizes it, and computes the sub-block's mixing "
+        "weights.");
     spec.input(kStream).output(kX).output(kMix).uses(kModel);
     spec.option("layer", &Options::layer, "layer index").range(0).required();
     spec.option("block", &Options::block, "sub-block").choices({"attn", "ffn"}).required();
@@ -64,10 +66,12 @@ class HyperCollapse final : public flow::Stage {
     const ModelConfig& c = model_->config();
     const std::int64_t copies = c.hc_mult;
     Rows<float> mixes = linear_f32(model_->kernels(), fn_, h.data(), h.rows());
-    HyperMix mix{Rows<float>(h.rows(), copies), Rows<float>(h.rows(), copies), Rows<float>(h.rows(), copies * copies)};
+    HyperMix mix{Rows<float>(h.rows(), copies), Rows<float>(h.rows(), copies),
+                 Rows<float>(h.rows(), copies * copies)};
     flow::parallel_for(h.rows(), 16, [&](Range tokens) {
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
-        const float mean = model_->kernels().sum_of_squares(h.row(t), h.cols()) / static_cast<float>(h.cols());
+        const float mean =
+            model_->kernels().sum_of_squares(h.row(t), h.cols()) / static_cast<float>(h.cols());
         const float rs = 1.0f / std::sqrt(mean + static_cast<float>(c.norm_eps));
         for (std::int64_t i = 0; i < mixes.cols(); ++i) mixes.row(t)[i] *= rs;
         sinkhorn(mixes.row(t), scale_, base_, static_cast<int>(copies), c.hc_sinkhorn_iters,

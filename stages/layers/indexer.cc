@@ -16,19 +16,23 @@ flow::Status Indexer::open(const Model& model, int layer, const RopeTable& rope)
   const ModelConfig& c = model.config();
   ratio_ = c.compress_ratios[static_cast<std::size_t>(layer)];
   const std::string indexer = fmt::format("layers.{}.attn.indexer.", layer);
-  FLOW_ASSIGN(wq_b_, model.fp8(indexer + "wq_b", std::int64_t{c.index_n_heads} * c.index_head_dim, c.q_lora_rank));
+  FLOW_ASSIGN(wq_b_,
+              model.fp8(indexer + "wq_b", std::int64_t{c.index_n_heads} * c.index_head_dim, c.q_lora_rank));
   FLOW_ASSIGN(weights_proj_, model.bf16_matrix(indexer + "weights_proj", c.index_n_heads, c.dim));
   return {};
 }
 
-Indexer::Queries Indexer::queries(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position) const {
+Indexer::Queries Indexer::queries(const Rows<bf16>& x, const QuantizedActivations& qr,
+                                  std::int64_t position) const {
   const Kernels& kernels = model_->kernels();
   const ModelConfig& c = model_->config();
   Queries out{linear(kernels, wq_b_, qr), linear_bf16(kernels, weights_proj_, x.data(), x.rows())};
   const std::int64_t dim = c.index_head_dim;
-  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)) / std::sqrt(static_cast<double>(c.index_n_heads)));
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)) /
+                                        std::sqrt(static_cast<double>(c.index_n_heads)));
   flow::parallel_for(x.rows(), 4, [&](Range tokens) {
-    std::vector<std::uint8_t> codes(static_cast<std::size_t>(dim / 2)), scales(static_cast<std::size_t>(dim / 32));
+    std::vector<std::uint8_t> codes(static_cast<std::size_t>(dim / 2)),
+        scales(static_cast<std::size_t>(dim / 32));
     for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
       for (std::int64_t head = 0; head < c.index_n_heads; ++head) {
         bf16* q = out.q.row(t) + head * dim;
@@ -46,12 +50,12 @@ Indexer::Queries Indexer::queries(const Rows<bf16>& x, const QuantizedActivation
 void Indexer::score(const Queries& queries, std::int64_t token, const QuantizedRows& keys, Range range,
                     float* scores) const {
   const ModelConfig& c = model_->config();
-  model_->kernels().index_scores(queries.q.row(token), queries.w.row(token), c.index_n_heads, c.index_head_dim,
-                                 keys.codes(0), keys.scales(0), range, scores);
+  model_->kernels().index_scores(queries.q.row(token), queries.w.row(token), c.index_n_heads,
+                                 c.index_head_dim, keys.codes(0), keys.scales(0), range, scores);
 }
 
-void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visible, const QuantizedRows& keys,
-                   const Selection& before, Selection& out) const {
+void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visible,
+                   const QuantizedRows& keys, const Selection& before, Selection& out) const {
   const ModelConfig& c = model_->config();
   std::vector<float> scores(static_cast<std::size_t>(visible), -std::numeric_limits<float>::infinity());
   const bool within_candidates = !before.blocks.empty() && layer_ > c.candidate_source_layer;
@@ -61,7 +65,8 @@ void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visi
       score(queries, token, keys, {first, std::min(first + c.candidate_block_size, visible)}, scores.data());
     }
   } else {
-    flow::parallel_for(visible, 2048, [&](Range range) { score(queries, token, keys, range, scores.data()); });
+    flow::parallel_for(visible, 2048,
+                       [&](Range range) { score(queries, token, keys, range, scores.data()); });
   }
   const std::vector<std::int32_t> chosen = top_k_positions(scores, c.index_topk);
   std::fill_n(std::copy(chosen.begin(), chosen.end(), out.positions.row(token)),

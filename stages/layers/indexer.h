@@ -26,7 +26,8 @@ class Indexer {
     Rows<bf16> w;  // [tokens, index_n_heads]
   };
   Queries queries(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position) const;
-  void score(const Queries& queries, std::int64_t token, const QuantizedRows& keys, Range range, float* scores) const;
+  void score(const Queries& queries, std::int64_t token, const QuantizedRows& keys, Range range,
+             float* scores) const;
   void rank(const Queries& queries, std::int64_t token, std::int64_t visible, const QuantizedRows& keys,
             const Selection& before, Selection& out) const;
 

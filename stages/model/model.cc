@@ -1,7 +1,5 @@
 #include "stages/model/model.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -134,16 +132,12 @@ Status Model::load_dense(const flow::Opening& opening) {
   std::size_t size = 0;
   for (const TensorInfo* tensor : dense) size += aligned(tensor->bytes());
   if (size == 0) return flow::errorf("{}: no weights of a text backbone", checkpoint_->path().string());
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return flow::errorf("cannot allocate {:.2f} GiB for the dense weights", static_cast<double>(size) / kGiB);
-  madvise(memory, size, MADV_HUGEPAGE);
-  arena_ = std::unique_ptr<std::byte, Unmap>(static_cast<std::byte*>(memory), Unmap{size});
+  FLOW_ASSIGN(arena_, Arena::reserve(size));
 
   std::size_t offset = 0, quantized = 0;
   auto told = began;
   for (const TensorInfo* tensor : dense) {
-    FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.get() + offset, tensor->bytes()}));
+    FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.data() + offset, tensor->bytes()}));
     offsets_.emplace(tensor->name, offset);
     offset += aligned(tensor->bytes());
     if (tensor->dtype == DType::F8_E4M3) ++quantized;
@@ -162,8 +156,6 @@ Status Model::load_dense(const flow::Opening& opening) {
   return {};
 }
 
-void Model::Unmap::operator()(std::byte* p) const {
-  munmap(p, bytes);
 }
 
 Result<const std::byte*> Model::resident(const std::string& tensor, DType dtype,
@@ -171,7 +163,7 @@ Result<const std::byte*> Model::resident(const std::string& tensor, DType dtype,
   FLOW_TRY(checkpoint_->require(tensor, dtype, shape).status());
   const auto it = offsets_.find(tensor);
   if (it == offsets_.end()) return flow::errorf("{} is not a dense weight of the text backbone", tensor);
-  return arena_.get() + it->second;
+  return arena_.data() + it->second;
 }
 
 Result<Fp8Matrix> Model::fp8(const std::string& name, std::int64_t rows, std::int64_t cols) const {

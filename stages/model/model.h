@@ -9,6 +9,7 @@
 
 #include "framework/core/registry.h"
 #include "stages/kernels/kernels.h"
+#include "stages/model/arena.h"
 #include "stages/model/checkpoint.h"
 #include "stages/model/config.h"
 
@@ -47,10 +48,6 @@ class Model final : public flow::Service {
   static constexpr std::int64_t kGroup = 32;
 
  private:
-  struct Unmap {
-    std::size_t bytes = 0;
-    void operator()(std::byte* p) const;
-  };
   flow::Status open_headers();
   flow::Status load_dense(const flow::Opening& opening);
   flow::Result<const std::byte*> resident(const std::string& tensor, DType dtype,
@@ -63,7 +60,7 @@ class Model final : public flow::Service {
   std::shared_ptr<const ModelConfig> config_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   const Kernels* kernels_ = nullptr;
-  std::unique_ptr<std::byte, Unmap> arena_;
+  Arena arena_;
   std::unordered_map<std::string_view, std::size_t> offsets_;  // tensor -> offset in the arena
 };
 

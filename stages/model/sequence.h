@@ -11,6 +11,7 @@
 
 #include "stages/engram/hash.h"
 #include "stages/model/kv_cache.h"
+#include "stages/text/tokenizer.h"
 
 namespace dsv {
 
@@ -28,6 +29,8 @@ struct Sequence {
   KvCache kv;
   EngramLookback engram;
   std::mt19937_64 random;
+  std::optional<StreamDecoder> decoder;  ///< set by the stage that writes the text
+  std::string text;                      ///< of the generated tokens
 
   using Clock = std::chrono::steady_clock;
   Clock::time_point started = Clock::now();

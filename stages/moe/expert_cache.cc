@@ -3,8 +3,7 @@
 #include <algorithm>
 
 namespace dsv {
-using State = ExpertRequest::State;
-
+using State = ExpertState;
 ExpertRequest::ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts)
     : cache_(std::move(cache)), experts_(std::move(experts)), states_(experts_.size(), State::waiting) {}
 
@@ -36,14 +35,16 @@ ExpertCounts ExpertCache::counts() const {
 }
 
 ExpertCache::Entry* ExpertCache::find(int expert) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.expert == expert; });
+  const auto it =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.expert == expert; });
   return it == entries_.end() ? nullptr : &*it;
 }
 
 /// Drops the least recently used page that nobody reads, if all slots are occupied.
 bool ExpertCache::make_room() {
   if (entries_.size() < slots_) return true;
-  const auto victim = std::find_if(entries_.rbegin(), entries_.rend(), [](const Entry& e) { return e.page && e.pins == 0; });
+  const auto victim =
+      std::find_if(entries_.rbegin(), entries_.rend(), [](const Entry& e) { return e.page && e.pins == 0; });
   if (victim == entries_.rend()) return false;
   entries_.erase(std::next(victim).base());
   return true;
@@ -89,7 +90,8 @@ void ExpertCache::deliver(ExpertRequest& request, std::size_t index, Entry& entr
   ++entry.pins;
   request.states_[index] = State::ready;
   request.arrived_.push_back(index);
-  const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return &e == &entry; });
+  const auto it =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return &e == &entry; });
   entries_.splice(entries_.begin(), entries_, it);
   arrival_.notify_all();
 }
@@ -111,14 +113,18 @@ void ExpertCache::unpin(int expert) {
 void ExpertCache::loaded(int expert, flow::Result<ExpertPagePtr> page) {
   const std::lock_guard lock(mutex_);
   Entry* entry = find(expert);
-  if (page.ok()) entry->page = *std::move(page);
-  else entries_.remove_if([&](const Entry& e) { return e.expert == expert; });
+  if (page.ok())
+    entry->page = *std::move(page);
+  else
+    entries_.remove_if([&](const Entry& e) { return e.expert == expert; });
   if (!requests_.empty()) {
     ExpertRequest& request = *requests_.front();
     for (std::size_t i = 0; i < request.experts_.size(); ++i) {
       if (request.experts_[i] != expert || request.states_[i] != State::loading) continue;
-      if (page.ok()) deliver(request, i, *entry);
-      else request.failure_ = page.status();
+      if (page.ok())
+        deliver(request, i, *entry);
+      else
+        request.failure_ = page.status();
     }
   }
   if (page.ok()) pump();

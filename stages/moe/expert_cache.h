@@ -24,6 +24,9 @@ namespace dsv {
 class ExpertCache;
 using ExpertPagePtr = std::shared_ptr<const ExpertPage>;
 
+/// Where one expert of a request is.
+enum class ExpertState : std::uint8_t { waiting, loading, ready, taken };
+
 /// The experts of one pass in one layer. Dropping it gives up what was not taken.
 class ExpertRequest {
  public:
@@ -38,13 +41,12 @@ class ExpertRequest {
 
  private:
   friend class ExpertCache;
-  enum class State : std::uint8_t { waiting, loading, ready, taken };
   ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts);
 
   std::shared_ptr<ExpertCache> cache_;
   std::vector<std::int32_t> experts_;  // distinct, in loading order
-  std::vector<State> states_;
-  std::deque<std::size_t> arrived_;    // indices of ready experts
+  std::vector<ExpertState> states_;
+  std::deque<std::size_t> arrived_;  // indices of ready experts
   std::size_t taken_ = 0;
   flow::Status failure_;
 };

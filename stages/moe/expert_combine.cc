@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "framework/core/parallel.h"
+#include "framework/core/registry.h"
 #include "stages/model/packets.h"
 
 namespace dsv {
@@ -15,7 +17,8 @@ namespace dsv {
 class ExpertCombine final : public flow::Stage {
  public:
   static constexpr flow::In<Activations> kShared{"shared", "output of the shared expert, [tokens, dim]"};
-  static constexpr flow::ManyIn<ExpertOutputs> kExperts{"experts", "outputs of the routed experts, one edge a device"};
+  static constexpr flow::ManyIn<ExpertOutputs> kExperts{"experts",
+                                                        "outputs of the routed experts, one edge a device"};
   static constexpr flow::Out<Activations> kY{"y", "output of the expert layer, [tokens, dim]"};
   struct Options {};
 
@@ -38,8 +41,10 @@ class ExpertCombine final : public flow::Stage {
     Activations out{shared.step, Rows<bf16>(shared.x.rows(), shared.x.cols())};
     flow::parallel_for(shared.x.rows(), 8, [&](flow::Range tokens) {
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
-        const auto first = std::lower_bound(terms.begin(), terms.end(), Term{static_cast<std::int32_t>(t), -1, nullptr});
-        const auto last = std::lower_bound(first, terms.end(), Term{static_cast<std::int32_t>(t + 1), -1, nullptr});
+        const auto first =
+            std::lower_bound(terms.begin(), terms.end(), Term{static_cast<std::int32_t>(t), -1, nullptr});
+        const auto last =
+            std::lower_bound(first, terms.end(), Term{static_cast<std::int32_t>(t + 1), -1, nullptr});
         for (std::int64_t d = 0; d < shared.x.cols(); ++d) {
           float sum = 0;
           for (auto term = first; term != last; ++term) sum += static_cast<float>(std::get<2>(*term)[d]);

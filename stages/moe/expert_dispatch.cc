@@ -15,7 +15,8 @@ namespace dsv {
 /// Memory: the rows of y, and one page at a time.
 /// Source: reference `MoE`, `Expert`; MODEL "Mixture of experts".
 ///
-///     - {name: experts, stage: ExpertDispatch, in: {x: ffn_in.x, routes: gate.routes, pages: prefetch.pages}}
+///     - {name: experts, stage: ExpertDispatch, in: {x: ffn_in.x, routes: gate.routes, pages:
+///     prefetch.pages}}
 class ExpertDispatch final : public flow::Stage {
  public:
   static constexpr flow::In<Activations> kX{"x", "normalized input, [tokens, dim]"};

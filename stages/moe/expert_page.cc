@@ -4,7 +4,9 @@ namespace dsv {
 using flow::Result;
 
 namespace {
-std::size_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+std::size_t aligned(std::uint64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 }  // namespace
 
 Result<ExpertLayout> ExpertLayout::make(const Model& model, int layer) {
@@ -13,15 +15,18 @@ Result<ExpertLayout> ExpertLayout::make(const Model& model, int layer) {
   layout.dim_ = c.dim;
   layout.inter_ = c.moe_inter_dim;
   if (c.dim % 32 != 0 || c.moe_inter_dim % 32 != 0) {
-    return flow::errorf("dim {} and moe_inter_dim {} must be multiples of 32, the block of fp4 weights", c.dim, c.moe_inter_dim);
+    return flow::errorf("dim {} and moe_inter_dim {} must be multiples of 32, the block of fp4 weights",
+                        c.dim, c.moe_inter_dim);
   }
   for (int expert = 0; expert < c.n_routed_experts; ++expert) {
     for (const char* matrix : {"w1", "w2", "w3"}) {
       const bool down = matrix[1] == '2';
       const std::int64_t rows = down ? layout.dim_ : layout.inter_, cols = down ? layout.inter_ : layout.dim_;
       const std::string name = fmt::format("layers.{}.ffn.experts.{}.{}.", layer, expert, matrix);
-      FLOW_ASSIGN(const TensorInfo* weight, model.checkpoint().require(name + "weight", DType::I8, {rows, cols / 2}));
-      FLOW_ASSIGN(const TensorInfo* scale, model.checkpoint().require(name + "scale", DType::F8_E8M0, {rows, cols / 32}));
+      FLOW_ASSIGN(const TensorInfo* weight,
+                  model.checkpoint().require(name + "weight", DType::I8, {rows, cols / 2}));
+      FLOW_ASSIGN(const TensorInfo* scale,
+                  model.checkpoint().require(name + "scale", DType::F8_E8M0, {rows, cols / 32}));
       layout.tensors_.insert(layout.tensors_.end(), {weight, scale});
     }
   }

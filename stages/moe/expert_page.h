@@ -25,7 +25,9 @@ class ExpertLayout {
   /// Reads one expert into a page of its own. Errors name file, tensor and offset.
   flow::Result<std::shared_ptr<const ExpertPage>> read(const Checkpoint& checkpoint, int expert) const;
   /// Offset of the expert's first byte in its shard, for reading in file order.
-  std::uint64_t position(int expert) const { return tensors_[static_cast<std::size_t>(expert) * kTensors]->begin; }
+  std::uint64_t position(int expert) const {
+    return tensors_[static_cast<std::size_t>(expert) * kTensors]->begin;
+  }
 
  private:
   static constexpr std::size_t kTensors = 6;  // w1, w2, w3: weight and scale each

@@ -13,7 +13,8 @@ namespace dsv {
 class ExpertPrefetch final : public flow::Stage {
  public:
   static constexpr flow::In<Routes> kRoutes{"routes", "experts of each token"};
-  static constexpr flow::Out<ExpertPages> kPages{"pages", "pages of this device's experts, loaded or on their way"};
+  static constexpr flow::Out<ExpertPages> kPages{"pages",
+                                                 "pages of this device's experts, loaded or on their way"};
   struct Options {
     int layer = 0;
     int device = 0;
@@ -30,7 +31,8 @@ class ExpertPrefetch final : public flow::Stage {
   flow::Status open(const flow::Opening& opening) override {
     store_ = opening.service(kExperts);
     if (options_.device < store_->devices()) return {};
-    return flow::errorf("device {} does not exist; the expert store has {}", options_.device, store_->devices());
+    return flow::errorf("device {} does not exist; the expert store has {}", options_.device,
+                        store_->devices());
   }
 
   flow::Status process(flow::Context& context) override {

@@ -8,7 +8,8 @@ using flow::Status;
 
 void ExpertStore::describe(flow::ServiceSpec<Options>& spec) {
   spec.doc(
-      "Packed routed experts, read from the shards on demand and kept in a bounded cache for each layer and device, "
+      "Packed routed experts, read from the shards on demand and kept in a bounded cache for each layer and "
+      "device, "
       "least recently used out first.");
   spec.uses(kModel);
   spec.option("cache", &Options::cache, "experts kept for each layer and device").range(1, 1 << 20);
@@ -19,7 +20,8 @@ void ExpertStore::describe(flow::ServiceSpec<Options>& spec) {
 Status ExpertStore::make_layouts(const flow::Opening& opening) {
   model_ = opening.service(kModel);
   if (options_.devices > model_->config().n_routed_experts) {
-    return flow::errorf("devices is {}, but a layer has only {} experts", options_.devices, model_->config().n_routed_experts);
+    return flow::errorf("devices is {}, but a layer has only {} experts", options_.devices,
+                        model_->config().n_routed_experts);
   }
   for (int layer = 0; layer < model_->config().n_layers; ++layer) {
     FLOW_ASSIGN(ExpertLayout layout, ExpertLayout::make(*model_, layer));
@@ -37,7 +39,8 @@ Status ExpertStore::open(const flow::Opening& opening) {
         jobs_.push_back({layer, expert, std::move(done)});
         work_.notify_one();
       };
-      caches_[{layer, device}] = std::make_shared<ExpertCache>(static_cast<std::size_t>(options_.cache), load);
+      caches_[{layer, device}] =
+          std::make_shared<ExpertCache>(static_cast<std::size_t>(options_.cache), load);
     }
   }
   for (int i = 0; i < options_.readers; ++i) {
@@ -52,8 +55,8 @@ flow::Result<std::vector<flow::PlanLine>> ExpertStore::plan(const flow::Opening&
   const std::uint64_t page = layouts_.front().page_bytes(), layers = static_cast<std::uint64_t>(c.n_layers);
   const int each = (c.n_routed_experts + options_.devices - 1) / options_.devices;
   const auto slots = static_cast<std::uint64_t>(std::min(options_.cache, each) * options_.devices);
-  return std::vector<flow::PlanLine>{
-      {"expert cache", slots * layers * page, 0, static_cast<std::uint64_t>(c.n_activated_experts) * layers * page}};
+  return std::vector<flow::PlanLine>{{"expert cache", slots * layers * page, 0,
+                                      static_cast<std::uint64_t>(c.n_activated_experts) * layers * page}};
 }
 
 ExpertStore::~ExpertStore() {
@@ -65,7 +68,8 @@ int ExpertStore::device_of(int expert) const {
   return static_cast<int>(std::int64_t{expert} * options_.devices / model_->config().n_routed_experts);
 }
 
-std::shared_ptr<ExpertRequest> ExpertStore::request(int layer, int device, std::span<const std::int32_t> experts) {
+std::shared_ptr<ExpertRequest> ExpertStore::request(int layer, int device,
+                                                    std::span<const std::int32_t> experts) {
   const ExpertLayout& layout = layouts_[static_cast<std::size_t>(layer)];
   std::set<std::pair<std::uint64_t, std::int32_t>> wanted;  // in file order
   for (const std::int32_t expert : experts) {

@@ -9,8 +9,12 @@
 namespace dsv {
 namespace {
 
-float sqrt_softplus(float x) { return std::sqrt(x > 20.0f ? x : std::log1p(std::exp(x))); }
-float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+float sqrt_softplus(float x) {
+  return std::sqrt(x > 20.0f ? x : std::log1p(std::exp(x)));
+}
+float sigmoid(float x) {
+  return 1.0f / (1.0f + std::exp(-x));
+}
 
 void softmax(float* scores, std::int64_t n) {
   const float top = *std::max_element(scores, scores + n);
@@ -50,8 +54,10 @@ class Gate final : public flow::Stage {
     const std::string gate = fmt::format("layers.{}.ffn.gate", options_.layer);
     FLOW_ASSIGN(weight_, model_->bf16_matrix(gate, c.n_routed_experts, c.dim));
     FLOW_ASSIGN(bias_, model_->f32_vector(gate + ".bias", c.n_routed_experts));
-    if (c.score_func == "sqrtsoftplus") pointwise_ = sqrt_softplus;
-    else if (c.score_func == "sigmoid") pointwise_ = sigmoid;
+    if (c.score_func == "sqrtsoftplus")
+      pointwise_ = sqrt_softplus;
+    else if (c.score_func == "sigmoid")
+      pointwise_ = sigmoid;
     else if (c.score_func != "softmax") {
       return flow::errorf("score_func '{}' is none of: sqrtsoftplus, sigmoid, softmax", c.score_func);
     }
@@ -78,8 +84,10 @@ class Gate final : public flow::Stage {
   void choose(float* logits, std::int32_t* experts, float* weights) const {
     const ModelConfig& c = model_->config();
     const int n = c.n_routed_experts, k = c.n_activated_experts;
-    if (pointwise_) std::transform(logits, logits + n, logits, pointwise_);
-    else softmax(logits, n);
+    if (pointwise_)
+      std::transform(logits, logits + n, logits, pointwise_);
+    else
+      softmax(logits, n);
     std::vector<std::int32_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     const auto better = [&](std::int32_t a, std::int32_t b) {
