@@ -156,8 +156,6 @@ Status Model::load_dense(const flow::Opening& opening) {
   return {};
 }
 
-}
-
 Result<const std::byte*> Model::resident(const std::string& tensor, DType dtype,
                                          std::initializer_list<std::int64_t> shape) const {
   FLOW_TRY(checkpoint_->require(tensor, dtype, shape).status());
