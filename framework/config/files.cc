@@ -1,0 +1,127 @@
+#include "framework/config/files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "framework/config/names.h"
+
+namespace flow::config {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
+}
+
+// The names of the YAML files in these folders.
+std::vector<std::string> yaml_files(const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".yaml") names.push_back(it->path().filename().string());
+    }
+  }
+  return names;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return errorf("'{}' is a folder, expected a YAML file", path);
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return errorf("cannot read '{}': {}", path, std::strerror(errno));
+  std::string text(kMaxFileBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) return errorf("cannot read '{}': {}", path, std::strerror(errno));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMaxFileBytes) {
+    return errorf("'{}' is larger than {} bytes, the limit for a graph file", path, kMaxFileBytes);
+  }
+  return text;
+}
+
+// Length of the UTF-8 character at the beginning of `s`; 0 when there is none: a stray or missing
+// continuation byte, an overlong form, a surrogate, or above U+10FFFF.
+std::size_t utf8_length(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = lead == 0xED && byte(1) > 0x9F;
+  const bool too_large = lead == 0xF4 && byte(1) > 0x8F;
+  return overlong || surrogate || too_large ? 0 : length;
+}
+
+// YAML is UTF-8 text. Reports the first character that is not.
+bool check_text(std::string_view text, const std::string& file, Errors& errors) {
+  Location where{file, 1, 1};
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const bool control = byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t';
+    if (length == 0 || control) {
+      errors.add(where, "",
+                 fmt::format("{} 0x{:02x}", control ? "control character" : "not UTF-8: byte", byte));
+      return false;
+    }
+    ++where.column;
+    if (byte == '\n') where = {file, where.line + 1, 1};
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> Files::find_pipeline(const std::string& name) const {
+  std::error_code ignored;
+  if (is_file(name)) return name;
+  std::vector<fs::path> searched = {"."};
+  for (const fs::path& dir : data_dirs_) {
+    for (const fs::path& candidate :
+         {dir / name, dir / "pipelines" / name, dir / "pipelines" / (name + ".yaml")}) {
+      if (is_file(candidate)) return candidate.string();
+    }
+    searched.push_back(dir / "pipelines");
+  }
+  if (fs::is_directory(name, ignored)) return errorf("'{}' is a folder, expected a YAML file", name);
+  return Status::error(unknown_name("file", name, yaml_files(searched)));
+}
+
+Result<std::string> Files::find_composite(const std::string& name, const std::string& named_in) const {
+  std::vector<fs::path> searched = {fs::path(named_in).parent_path()};
+  for (const fs::path& dir : data_dirs_) searched.push_back(dir / "graphs");
+  for (const fs::path& folder : searched) {
+    const fs::path candidate = (folder / name).lexically_normal();
+    if (is_file(candidate)) return candidate.string();
+  }
+  if (searched[0].empty()) searched[0] = ".";
+  return Status::error(unknown_name("file", name, yaml_files(searched)));
+}
+
+Result<const YamlNode*> Files::load(const std::string& path) {
+  if (const auto known = documents_.find(path); known != documents_.end()) {
+    return known->second ? &*known->second : nullptr;
+  }
+  std::optional<YamlNode>& document = documents_[path];
+  FLOW_ASSIGN(const std::string text, read_file(path));
+  errors_.order(path);
+  if (!check_text(text, path, errors_)) return nullptr;
+  document = parse_yaml(text, path, errors_);
+  if (document && !document->is_map()) {
+    const std::string found = document->is_null() ? "an empty file" : document->shown();
+    errors_.add(document->where, "", fmt::format("expected a map with stages, found {}", found));
+    document.reset();
+  }
+  return document ? &*document : nullptr;
+}
+
+}  // namespace flow::config

@@ -1,0 +1,195 @@
+#include "framework/config/overlay.h"
+
+#include <algorithm>
+
+#include "framework/config/names.h"
+
+namespace flow::config {
+namespace {
+
+const std::vector<std::string> kPipelineKeys = {"doc",    "plugins",  "params", "runtime",
+                                                "values", "services", "stages"};
+
+// "layers.3.attention" -> "layers.*.attention".
+std::string generalized(std::string_view name) {
+  std::string result;
+  while (true) {
+    const auto dot = std::min(name.find('.'), name.size());
+    const bool number = dot > 0 && name[0] >= '0' && name[0] <= '9';
+    result += number ? "*" : name.substr(0, dot);
+    if (dot == name.size()) return result;
+    result += '.';
+    name.remove_prefix(dot + 1);
+  }
+}
+
+void merge_entry(YamlNode& entry, const YamlNode& fields) {
+  YamlNode parts, rest;
+  for (const YamlMember& m : fields.members) {
+    const bool part = m.key == "in" || m.key == "options" || m.key == "params" || m.key == "services";
+    (part ? parts : rest).members.push_back(m);
+  }
+  merge_maps(entry, parts, 1);
+  merge_maps(entry, rest, 0);
+}
+
+// Merges one overlay into the pipeline.
+class OverlayMerger {
+ public:
+  OverlayMerger(PipelineSource& base, Errors& errors) : base_(base), errors_(errors) {
+    const YamlNode* stages = base.root.find("stages");
+    for (const YamlNode& entry : stages ? stages->items : std::vector<YamlNode>()) {
+      if (const YamlNode* name = entry.find("name")) stage_names_.insert(name->text);
+    }
+  }
+
+  void merge(const YamlNode& overlay) {
+    check_keys(overlay, kPipelineKeys, "", errors_);
+    for (const char* section : {"params", "values", "services", "runtime"}) merge_section(overlay, section);
+    if (const YamlNode* plugins = overlay.find("plugins")) append("plugins", plugins->items);
+    if (const YamlNode* stages = overlay.find("stages")) merge_stages(*stages);
+  }
+
+ private:
+  void merge_section(const YamlNode& overlay, std::string_view name) {
+    const YamlNode* patch = overlay.find(name);
+    if (!patch) return;
+    if (!patch->is_map()) {
+      errors_.add(patch->where, name, fmt::format("expected a map, found {}", patch->shown()));
+      return;
+    }
+    YamlNode section;
+    section.kind = YamlNode::Kind::map;
+    section.members.push_back({std::string(name), patch->where, *patch});
+    merge_maps(base_.root, section, 2);
+  }
+
+  void append(const std::string& section, const std::vector<YamlNode>& items) {
+    YamlMember* member = base_.root.member(section);
+    if (!member) {
+      base_.root.members.push_back({section, base_.root.where, {}});
+      member = &base_.root.members.back();
+      member->value.kind = YamlNode::Kind::list;
+      member->value.where = base_.root.where;
+    }
+    member->value.items.insert(member->value.items.end(), items.begin(), items.end());
+  }
+
+  void merge_stages(const YamlNode& stages) {
+    for (const YamlMember& m : stages.members) merge_stage(m.key, m.where, m.value);
+    for (const YamlNode& entry : stages.items) {
+      const YamlNode* name = entry.find("name");
+      if (!name) {
+        errors_.add(entry.where, "", "a stage needs a name");
+        continue;
+      }
+      YamlNode fields = entry;
+      std::erase_if(fields.members, [](const YamlMember& m) { return m.key == "name"; });
+      merge_stage(name->text, name->where, fields);
+    }
+  }
+
+  // A plain name that the pipeline lacks is a new stage; anything else changes what is there.
+  void merge_stage(const std::string& name, const Location& where, const YamlNode& fields) {
+    if (!fields.is_map()) {
+      errors_.add(fields.where, fmt::format("stage '{}'", name),
+                  fmt::format("expected a map, found {}", fields.shown()));
+      return;
+    }
+    const bool complete = fields.find("stage") || fields.find("graph");
+    if (!complete || !is_name(name) || stage_names_.contains(name)) {
+      base_.patches.add(name, fields, where);
+      return;
+    }
+    YamlNode entry = fields;
+    YamlNode text;
+    text.kind = YamlNode::Kind::scalar;
+    text.text = name;
+    text.where = where;
+    entry.members.push_back({"name", where, text});
+    append("stages", {entry});
+  }
+
+  PipelineSource& base_;
+  Errors& errors_;
+  std::set<std::string> stage_names_;
+};
+
+const YamlNode* load_named(const std::string& name, Files& files, Errors& errors) {
+  const auto path = files.find_pipeline(name);
+  if (!path.ok()) {
+    errors.add({}, "", path.status());
+    return nullptr;
+  }
+  const auto document = files.load(*path);
+  if (!document.ok()) errors.add({}, "", document.status());
+  return document.ok() ? *document : nullptr;
+}
+
+void check_base(const YamlNode& root, Errors& errors) {
+  for (const YamlMember& m : root.members) {
+    if (m.key == "inputs" || m.key == "outputs") {
+      errors.add(m.where, "", "this file is a composite, it runs only as a part of a pipeline");
+      return;
+    }
+  }
+  check_keys(root, kPipelineKeys, "", errors);
+}
+
+}  // namespace
+
+void Patches::add(const std::string& pattern, const YamlNode& fields, const Location& where) {
+  patches_.push_back({pattern, fields, where});
+}
+
+void Patches::add_swap(const std::string& pattern, const std::string& type) {
+  YamlNode value;
+  value.kind = YamlNode::Kind::scalar;
+  value.text = type;
+  value.where = {fmt::format("--swap {}={}", pattern, type)};
+  YamlNode fields;
+  fields.kind = YamlNode::Kind::map;
+  fields.members.push_back({"stage", value.where, value});
+  patches_.push_back({pattern, fields, value.where, true});
+}
+
+std::optional<YamlNode> Patches::apply(const std::string& name, const YamlNode& entry) {
+  if (patches_.empty()) return std::nullopt;
+  names_.insert(name);
+  names_.insert(generalized(name));
+  std::optional<YamlNode> result;
+  for (Patch& patch : patches_) {
+    if (!matches(patch.pattern, name) || (patch.swap && entry.find("graph"))) continue;
+    patch.used = true;
+    if (!result) result = entry;
+    merge_entry(*result, patch.fields);
+  }
+  return result;
+}
+
+void Patches::report_unused(Errors& errors) const {
+  const std::vector<std::string> names(names_.begin(), names_.end());
+  for (const Patch& patch : patches_) {
+    if (patch.used) continue;
+    errors.add(patch.where, "", unknown_name("stage", patch.pattern, names));
+  }
+}
+
+std::optional<PipelineSource> read_pipeline(const LoadRequest& request, Files& files, Errors& errors) {
+  if (request.files.empty()) {
+    errors.add({}, "", "no pipeline is given");
+    return std::nullopt;
+  }
+  std::vector<const YamlNode*> documents;
+  for (const std::string& name : request.files) documents.push_back(load_named(name, files, errors));
+  if (!documents[0]) return std::nullopt;
+  PipelineSource source{*documents[0], {}};
+  check_base(source.root, errors);
+  for (std::size_t i = 1; i < documents.size(); ++i) {
+    if (documents[i]) OverlayMerger(source, errors).merge(*documents[i]);
+  }
+  for (const auto& [pattern, type] : request.swaps) source.patches.add_swap(pattern, type);
+  return source;
+}
+
+}  // namespace flow::config
