@@ -63,7 +63,7 @@ class Packet {
  public:
   Packet() = default;
   template <class T>
-  static Packet of(std::shared_ptr<const T> value, Stamp stamp, std::shared_ptr<void> ticket) {
+  static Packet of(std::shared_ptr<const T> value, Stamp stamp, std::shared_ptr<const void> ticket) {
     Packet p;
     p.value_ = std::move(value);
     p.type_ = &packet_type<T>();
@@ -74,7 +74,8 @@ class Packet {
   explicit operator bool() const { return value_ != nullptr; }
   const PacketType& type() const { return *type_; }
   Stamp stamp() const { return stamp_; }
-  const std::shared_ptr<void>& ticket() const { return ticket_; }
+  const std::shared_ptr<const void>& ticket() const { return ticket_; }
+  void set_ticket(std::shared_ptr<const void> ticket) { ticket_ = std::move(ticket); }
   const void* data() const { return value_.get(); }
   template <class T>
   const T& get() const {
@@ -89,7 +90,7 @@ class Packet {
   std::shared_ptr<const void> value_;
   const PacketType* type_ = nullptr;
   Stamp stamp_;
-  std::shared_ptr<void> ticket_;
+  std::shared_ptr<const void> ticket_;
 };
 
 }  // namespace flow

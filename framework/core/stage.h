@@ -96,7 +96,7 @@ class Context {
   };
 
   Context(const StageInfo& info, std::vector<std::vector<Packet>> inputs, Stamp stamp,
-          std::shared_ptr<void> ticket, Console& console, RunReport& report,
+          std::shared_ptr<const void> ticket, Console& console, RunReport& report,
           const std::atomic<bool>& cancelled, const Telemetry& telemetry)
       : info_(info),
         inputs_(std::move(inputs)),
@@ -168,7 +168,7 @@ class Context {
   const StageInfo& info_;
   std::vector<std::vector<Packet>> inputs_;  // [input port][edge]
   Stamp stamp_;
-  std::shared_ptr<void> ticket_;
+  std::shared_ptr<const void> ticket_;
   Console& console_;
   RunReport& report_;
   const std::atomic<bool>& cancelled_;

@@ -1,11 +1,15 @@
 // StageRunner: one stage without a graph, for tests and benchmarks.
 #pragma once
 
+#include <atomic>
 #include <boost/json.hpp>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "framework/core/registry.h"
@@ -90,7 +94,7 @@ class StageRunner {
 
  private:
   Status build(std::string_view stage, const boost::json::object& options);
-  Result<std::vector<std::vector<Packet>>> bound_inputs(Stamp stamp) const;
+  Result<std::vector<std::vector<Packet>>> bound_inputs() const;
 
   const StageInfo* info_ = nullptr;
   Status built_;

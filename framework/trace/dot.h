@@ -8,8 +8,9 @@
 
 namespace flow {
 
-/// The graph in DOT: one box for each stage, composites as clusters, edges labelled with their packet type,
-/// feedback edges dashed. With a recorder, boxes are coloured by their share of the time and show it.
-std::string to_dot(const GraphPlan& plan, const Recorder* recorder = nullptr);
+/// The graph in DOT: a box for each stage, composites as clusters, edges labelled with their packet type,
+/// feedback edges dashed, I/O stages rounded. With a trace, boxes are coloured by their share of the run's
+/// time and show it.
+std::string to_dot(const GraphPlan& plan, const Trace* trace = nullptr);
 
 }  // namespace flow

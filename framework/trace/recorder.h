@@ -1,4 +1,4 @@
-// Recorder: what ran when, where, and what it had waited for.
+// Recorder: collects what ran when, where, and what it had waited for.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "framework/core/plan.h"
-#include "framework/core/status.h"
 #include "framework/core/telemetry.h"
 
 namespace flow {
@@ -19,13 +18,13 @@ namespace flow {
 /// One invocation of a node. Times are nanoseconds of the steady clock.
 struct StageSpan {
   std::uint64_t id = 0;  ///< 1, 2, ... in the order of starting
-  int node = 0;          ///< index into GraphPlan::nodes
+  int node = 0;          ///< index into Trace::nodes
   Stamp stamp;
-  std::int64_t arrived = 0;  ///< first packet came
-  std::int64_t ready = 0;    ///< last packet came
+  std::int64_t arrived = 0;  ///< the first packet came; 0 for a source
+  std::int64_t ready = 0;    ///< the last packet came; 0 for a source
   std::int64_t begin = 0, end = 0;
-  int last_edge = -1;                  ///< index into NodePlan::inputs of the packet that came last
-  std::vector<std::uint64_t> origins;  ///< spans that sent the packets
+  int last_edge = -1;                  ///< index into TracedNode::edges of the packet that came last
+  std::vector<std::uint64_t> origins;  ///< ids of the spans that sent the packets
 };
 
 /// A scope that a stage or a service timed.
@@ -35,28 +34,37 @@ struct ScopeSpan {
   std::int64_t begin = 0, end = 0;
 };
 
-/// One row of the summary.
-struct StageSummary {
+/// What one thread did, in the order of ending.
+struct TraceLane {
+  Executor executor = Executor::compute;  ///< of its last body; of its scopes when it ran none
+  std::vector<StageSpan> stages;
+  std::vector<ScopeSpan> scopes;
+};
+
+/// One point of a curve.
+struct TraceLevel {
+  std::string name;  ///< "owner.level"
+  std::int64_t time = 0;
+  double value = 0;
+};
+
+struct TracedNode {
   std::string name, type;
-  std::uint64_t calls = 0;
-  double total = 0, mean = 0, p95 = 0;  ///< seconds in the body
-  double share = 0;                     ///< of the run's wall time; above 1 for bodies that run side by side
-  double bytes = 0;                     ///< the stage's own total "bytes"
-  double join_wait = 0;                 ///< seconds between an invocation's first packet and its last
-  double queue_wait = 0;                ///< seconds between its last packet and its start
-  std::string waited_for;               ///< "input from node": whose packets came last, by lost time
+  Executor executor = Executor::compute;
+  std::vector<std::string> edges;  ///< "input from node"
 };
 
-/// Time of reading against time of computing.
-struct Overlap {
-  double wall = 0;
-  double compute = 0;  ///< seconds with at least one compute body running
-  double io = 0;       ///< seconds with at least one I/O body or scope running
-  double hidden = 0;   ///< seconds of both
-  double exposed() const { return io - hidden; }
+/// A finished recording.
+struct Trace {
+  std::vector<TracedNode> nodes;
+  std::vector<TraceLane> lanes;
+  std::vector<TraceLevel> levels;
+  std::map<std::string, double> totals;  ///< "owner.name"
+  std::int64_t begin = 0, end = 0;       ///< of the flow graph's run
+  double seconds() const { return static_cast<double>(end - begin) * 1e-9; }
 };
 
-/// Everything a run's trace needs. One object for one run; thread-safe. Each thread writes to its own lane.
+/// One object for one run. Thread-safe; each thread writes to a lane of its own.
 class Recorder final : public TelemetrySink {
  public:
   Recorder();
@@ -65,46 +73,27 @@ class Recorder final : public TelemetrySink {
   // Called by the runtime.
   void begin_run(const GraphPlan& plan);
   void end_run();
-  std::uint64_t next_span();  ///< a fresh StageSpan::id
+  std::uint64_t next_span() { return next_span_.fetch_add(1, std::memory_order_relaxed); }
   void record(Executor executor, StageSpan span);
 
-  // From stages and services, see Telemetry.
+  // Called through Telemetry.
   void add(const std::string& owner, std::string_view name, double amount) override;
   void level(const std::string& owner, std::string_view name, double value) override;
   void span(const std::string& owner, std::string_view name, Executor kind, std::int64_t begin,
             std::int64_t end) override;
 
-  /// Rows in the order of the graph; nodes that never ran included.
-  std::vector<StageSummary> summary() const;
-  Overlap overlap() const;
-  /// Running totals of telemetry: "owner.name" and its sum.
-  std::map<std::string, double> totals() const;
-  /// summary(), overlap() and totals() as a table for people.
-  std::string text() const;
-  /// All stage spans, by start.
-  std::vector<StageSpan> spans() const;
-  /// Writes the Chrome trace event format (also read by Perfetto): a lane for each thread, spans with the
-  /// nodes' names, arrows from a packet's sender to its use, curves of the levels.
-  Status write_chrome(const std::string& path) const;
+  /// A copy of what has been recorded. Of a run that has not ended, what there is until now.
+  Trace trace() const;
 
  private:
   struct Lane;
-  struct Level {
-    std::string name;
-    std::int64_t time;
-    double value;
-  };
   Lane& lane(Executor kind);
 
   const std::uint64_t serial_;
   std::atomic<std::uint64_t> next_span_{1};
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // of all below
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<std::string> names_, types_;
-  std::vector<std::vector<std::string>> edges_;  ///< [node][edge] "input from node"
-  std::map<std::string, double> totals_;
-  std::vector<Level> levels_;
-  std::int64_t begin_ = 0, end_ = 0;
+  Trace trace_;  // but for its lanes
 };
 
 }  // namespace flow

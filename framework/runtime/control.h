@@ -1,0 +1,101 @@
+// RunControl: whether a run goes on, and why it does not.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+
+#include "framework/core/console.h"
+#include "framework/core/plan.h"
+#include "framework/core/status.h"
+#include "framework/trace/recorder.h"
+
+namespace flow {
+
+/// A console that says nothing.
+class SilentConsole final : public Console {
+ public:
+  void out(std::string_view) override {}
+  void note(std::string_view) override {}
+};
+
+/// What all parts of a run share. The first cause that ends a run is kept; later ones are dropped.
+class RunControl {
+ public:
+  RunControl(std::shared_ptr<Console> console, std::shared_ptr<RunReport> report,
+             std::shared_ptr<Recorder> recorder)
+      : console_(console ? std::move(console) : std::make_shared<SilentConsole>()),
+        report_(report ? std::move(report) : std::make_shared<RunReport>()),
+        recorder_(std::move(recorder)) {}
+
+  /// Ends the run with an error. Success is ignored.
+  void fail(Status error) {
+    if (error.ok()) return;
+    const std::lock_guard lock(mutex_);
+    if (!stop_.exchange(true)) error_ = std::move(error);
+  }
+  /// Ends the run by the user's wish. Touches lock-free atomics only: safe in a signal handler.
+  void cancel() {
+    if (!stop_.exchange(true)) by_user_ = true;
+  }
+  /// All is done: a later cancel() does not count.
+  void complete() { stop_ = true; }
+
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  bool by_user() const { return by_user_; }
+  const std::atomic<bool>& stop_flag() const { return stop_; }
+  /// Success unless fail() or cancel() ended the run.
+  Status status() const {
+    if (by_user_) return Status::error("the run was cancelled");
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
+
+  /// A sign of life for the watchdog.
+  void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
+  std::atomic<std::uint64_t>& beats() { return beats_; }
+
+  Console& console() const { return *console_; }
+  RunReport& report() const { return *report_; }
+  Recorder* recorder() const { return recorder_.get(); }
+  /// The counting handle of a node or a service.
+  Telemetry telemetry(const std::string& owner) const {
+    return recorder_ ? Telemetry(recorder_, owner) : Telemetry();
+  }
+
+ private:
+  std::shared_ptr<Console> console_;
+  std::shared_ptr<RunReport> report_;
+  std::shared_ptr<Recorder> recorder_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> by_user_{false};
+  std::atomic<std::uint64_t> beats_{0};
+  mutable std::mutex mutex_;
+  Status error_;
+};
+
+/// Calls code of a stage or a service; an exception becomes an error. The result must be constructible
+/// from Status.
+template <class F>
+std::invoke_result_t<F> guarded(F&& call) {
+  try {
+    return call();
+  } catch (const std::exception& e) {
+    return errorf("exception: {}", e.what());
+  } catch (...) {
+    return Status::error("exception of an unknown type");
+  }
+}
+
+/// "file:line:column: stage 'name' (Type)": the subject of an error.
+inline std::string subject(const NodePlan& node) {
+  return fmt::format("{}: stage '{}' ({})", node.where.str(), node.name, node.stage->name);
+}
+inline std::string subject(const ServicePlan& service) {
+  return fmt::format("{}: service '{}' ({})", service.where.str(), service.name, service.type->name);
+}
+
+}  // namespace flow

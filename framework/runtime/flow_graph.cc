@@ -1,0 +1,65 @@
+#include "framework/runtime/flow_graph.h"
+
+#include <algorithm>
+
+namespace flow {
+namespace {
+
+/// Threads of the I/O pool; none when no stage needs them.
+int io_threads(const GraphPlan& plan) {
+  const bool needed = std::any_of(plan.nodes.begin(), plan.nodes.end(),
+                                  [](const NodePlan& n) { return n.executor == Executor::io; });
+  return needed ? std::max(1, plan.runtime.io_threads) : 0;
+}
+
+}  // namespace
+
+FlowGraph::FlowGraph(const GraphPlan& plan, const std::vector<std::unique_ptr<Stage>>& stages,
+                     RunControl& control, tbb::task_arena& arena)
+    : turnstile_(plan.runtime.max_in_flight), io_(io_threads(plan)), shared_{plan,   control, arena,
+                                                                             graph_, io_,     turnstile_} {
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    nodes_.push_back(std::make_unique<Node>(shared_, static_cast<int>(i), *stages[i]));
+  }
+  for (const auto& node : nodes_) node->connect(nodes_);
+}
+
+void FlowGraph::run() {
+  for (const auto& node : nodes_) node->seed();
+  do {
+    graph_.wait_for_all();
+  } while (!shared_.control.stopped() && turnstile_.admit_one());
+  check_joins();
+  drain();
+}
+
+void FlowGraph::check_joins() {
+  for (const auto& node : nodes_) {
+    const auto wait = node->wait();
+    if (wait) return shared_.control.fail(Status::error(*wait).in(subject(node->plan())));
+  }
+}
+
+/// Drops what a stopped run has left. Tickets that die call sources, so this comes before destruction.
+void FlowGraph::drain() {
+  turnstile_.clear();
+  for (const auto& node : nodes_) node->clear();
+}
+
+Status FlowGraph::stall(double seconds) const {
+  const NodePlan* first = nullptr;
+  std::string running, waiting;
+  for (const auto& node : nodes_) {
+    const NodePlan& plan = node->plan();
+    if (const auto stamp = node->running()) {
+      if (!first) first = &plan;
+      running += fmt::format("{}'{}' with stamp {}.{}", running.empty() ? "" : ", ", plan.name,
+                             stamp->sequence, stamp->step);
+    }
+    if (const auto wait = node->wait()) waiting += fmt::format("; stage '{}' {}", plan.name, *wait);
+  }
+  if (!first) return errorf("no progress for {} s, and no body is running{}", seconds, waiting);
+  return errorf("no progress for {} s; in its body: {}{}", seconds, running, waiting).in(subject(*first));
+}
+
+}  // namespace flow

@@ -1,0 +1,37 @@
+// FlowGraph: the nodes of a plan, wired on oneTBB.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/runtime/node.h"
+
+namespace flow {
+
+/// One graph for one run: after an error or a cancellation it is thrown away, not reset. Build, run and
+/// destroy it inside the arena.
+class FlowGraph {
+ public:
+  /// `stages` are the opened stages of `plan.nodes`, in their order.
+  FlowGraph(const GraphPlan& plan, const std::vector<std::unique_ptr<Stage>>& stages, RunControl& control,
+            tbb::task_arena& arena);
+
+  /// Runs until nothing is left to do, or until the run is stopped and all bodies have returned. A join
+  /// that still waits for a packet then is an error of the run.
+  void run();
+  /// What the run hangs on, for the watchdog. Callable from any thread while run() is in progress.
+  Status stall(double seconds) const;
+
+ private:
+  void drain();
+  void check_joins();
+
+  tbb::flow::graph graph_;
+  Turnstile turnstile_;
+  IoPool io_;
+  GraphContext shared_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+}  // namespace flow

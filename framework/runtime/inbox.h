@@ -1,0 +1,80 @@
+// Inbox: what has come for a node - packets waiting for their partners, and invocations ready to run.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "framework/core/plan.h"
+#include "framework/runtime/ticket.h"
+#include "framework/trace/recorder.h"
+
+namespace flow {
+
+/// One call of a stage that can be made.
+struct Invocation {
+  Stamp stamp;
+  std::vector<std::vector<Packet>> inputs;  ///< [input port][edge of the port]
+  TicketPtr ticket;
+  StageSpan trace;  ///< arrival times and senders, when tracing
+};
+
+/// A packet on an edge, with the span that sent it.
+struct Parcel {
+  Packet packet;
+  std::uint64_t span = 0;
+};
+
+/// Joins packets as the node's policy says, keeps ready invocations in order of arrival, and counts the
+/// packets on each edge. Thread-safe.
+class Inbox {
+ public:
+  /// Packets that one edge may hold; reached only when a stage floods a slower one.
+  static constexpr int kEdgeCapacity = 4096;
+
+  Inbox(const NodePlan& plan, bool tracing);
+
+  /// Takes the packet that came on `edge`. Returns the invocation that it completes, or null.
+  /// Errors: a second packet with one stamp for a join; an edge that is full. They do not name the edge.
+  Result<std::unique_ptr<Invocation>> accept(std::size_t edge, const Parcel& parcel);
+  /// Appends an invocation to those that are ready.
+  void push(std::unique_ptr<Invocation> invocation);
+  /// The first that is ready. There must be one.
+  std::unique_ptr<Invocation> pop();
+  /// Drops everything.
+  void clear();
+
+  /// The oldest stamp that waits for a packet, and the first edge it has not come on.
+  struct Gap {
+    Stamp stamp;
+    std::size_t edge;
+  };
+  std::optional<Gap> gap() const;
+  /// Packets on `edge` that no invocation has consumed.
+  int fill(std::size_t edge) const;
+
+ private:
+  struct Slot {
+    std::size_t port, position;
+  };
+  struct Partial {
+    std::unique_ptr<Invocation> invocation;
+    std::size_t missing;
+  };
+  std::unique_ptr<Invocation> blank(Stamp stamp) const;
+  Packet& at(Invocation& invocation, std::size_t edge) const;
+  void store(Invocation& invocation, std::size_t edge, const Parcel& parcel) const;
+
+  const NodePlan& plan_;
+  const bool tracing_;
+  std::vector<Slot> slots_;             // of each edge
+  std::vector<std::size_t> port_size_;  // edges of each input port
+  mutable std::mutex mutex_;
+  std::vector<Partial> partials_;
+  std::deque<std::unique_ptr<Invocation>> ready_;
+  std::vector<int> fill_;
+};
+
+}  // namespace flow

@@ -1,0 +1,46 @@
+#include "framework/runtime/plugin.h"
+
+#include <dlfcn.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/core/plugin_abi.h"
+#include "framework/core/registry.h"
+
+extern "C" const char flow_abi_1[] = "flow_abi_1";
+
+namespace flow {
+namespace {
+
+/// The loader's words, and what to do when it is the version that differs.
+Status load_error(const std::filesystem::path& path) {
+  const char* words = dlerror();
+  const std::string text = words ? words : "unknown reason";
+  const auto symbol = text.find("flow_abi_");
+  if (symbol == std::string::npos) return errorf("cannot load plugin '{}': {}", path.string(), text);
+  return errorf("plugin '{}' was built for another version of the framework ({}; this is {}); build it anew",
+                path.string(), text.substr(symbol), flow_abi_1);
+}
+
+}  // namespace
+
+Status load_plugin(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return errorf("plugin '{}' does not exist", path.string());
+  const std::size_t conflicts = Registry::instance().conflicts().size();
+  // An absolute path: the loader searches its own directories for a bare name. Stage types must stay.
+  void* library =
+      dlopen(std::filesystem::absolute(path, error).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) return load_error(path);
+  if (!dlsym(library, "flow_plugin_abi")) {
+    return errorf("'{}' is not a plugin: it has no FLOW_PLUGIN()", path.string());
+  }
+  const auto& all = Registry::instance().conflicts();
+  if (all.size() == conflicts) return {};
+  const std::vector<std::string> names(all.begin() + static_cast<std::ptrdiff_t>(conflicts), all.end());
+  return errorf("plugin '{}' registers names that exist already: {}", path.string(), fmt::join(names, ", "));
+}
+
+}  // namespace flow

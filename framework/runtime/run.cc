@@ -1,0 +1,131 @@
+#include "framework/runtime/run.h"
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "framework/runtime/workers.h"
+
+namespace flow {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+int thread_count(const RuntimePlan& plan) {
+  return plan.threads > 0 ? plan.threads : tbb::info::default_concurrency();
+}
+
+}  // namespace
+
+Run::Run(GraphPlan plan, RunOptions options)
+    : plan_(std::move(plan)),
+      requests_(std::move(options.taps)),
+      control_(std::move(options.console), std::move(options.report), std::move(options.recorder)),
+      threads_(thread_count(plan_.runtime)) {}
+
+Result<std::vector<PlanLine>> Run::dry_run() {
+  Assembly assembly(plan_, control_);
+  FLOW_TRY(assembly.make());
+  return assembly.needs();
+}
+
+Status Run::run() {
+  if (started_.exchange(true)) return Status::error("this run has been started already");
+  if (control_.stopped()) return control_.status();
+  FLOW_TRY(taps_.attach(requests_, plan_));
+  return guarded([&] { return start(); });
+}
+
+Status Run::start() {
+  // Allows more threads than there are processors; the arena sets the number.
+  const tbb::global_control allowed(
+      tbb::global_control::max_allowed_parallelism,
+      static_cast<std::size_t>(std::max(threads_, tbb::info::default_concurrency())));
+  std::thread runner([self = shared_from_this()] { self->execute(); });
+  if (watch()) {
+    runner.join();
+    return control_.status();
+  }
+  runner.detach();
+  taps_.discard();
+  return control_.by_user() ? stall_ : control_.status();
+}
+
+void Run::execute() {
+  control_.fail(guarded([&] {
+    tbb::task_arena arena(threads_);
+    return arena.execute([&] { return execute_in_arena(arena); });
+  }));
+  if (!control_.stopped()) control_.fail(guarded([&] { return taps_.commit(); }));
+  control_.complete();
+  taps_.discard();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+Status Run::execute_in_arena(tbb::task_arena& arena) {
+  const WorkerScope scope(arena, control_.beats());
+  Assembly assembly(plan_, control_);
+  FLOW_TRY(assembly.make());
+  control_.fail(assembly.open());
+  if (!control_.stopped())
+    control_.fail(guarded([&]() -> Status {
+      run_graph(assembly, arena);
+      return {};
+    }));
+  return assembly.close();
+}
+
+void Run::run_graph(const Assembly& assembly, tbb::task_arena& arena) {
+  FlowGraph graph(plan_, assembly.stages(), control_, arena);
+  const auto publish = [this](FlowGraph* running) {
+    const std::lock_guard lock(mutex_);
+    graph_ = running;
+  };
+  if (control_.recorder()) control_.recorder()->begin_run(plan_);
+  publish(&graph);
+  control_.fail(guarded([&]() -> Status {
+    graph.run();
+    return {};
+  }));
+  publish(nullptr);
+  if (control_.recorder()) control_.recorder()->end_run();
+}
+
+/// Waits for the end of the run. False when it has to be left behind because a body hangs.
+bool Run::watch() {
+  std::unique_lock lock(mutex_);
+  const auto ended = [this] { return ended_; };
+  const Seconds limit(plan_.runtime.watchdog);
+  if (limit <= Seconds::zero()) {
+    changed_.wait(lock, ended);
+    return true;
+  }
+  const Seconds period = std::clamp<Seconds>(limit / 8, std::chrono::milliseconds(1), Seconds(1));
+  std::uint64_t beats = 0;
+  auto alive = Clock::now();
+  while (!changed_.wait_for(lock, period, ended)) {
+    const std::uint64_t now = control_.beats().load(std::memory_order_relaxed);
+    if (!graph_ || now != std::exchange(beats, now)) {
+      alive = Clock::now();
+    } else if (Clock::now() - alive >= limit) {
+      return let_go(lock, limit);
+    }
+  }
+  return true;
+}
+
+/// Stops a run that makes no progress. False when a body does not return even then.
+bool Run::let_go(std::unique_lock<std::mutex>& lock, Seconds limit) {
+  stall_ = graph_->stall(limit.count());
+  control_.fail(stall_);
+  const Seconds grace = std::min<Seconds>(limit, Seconds(1));
+  return changed_.wait_for(lock, grace, [this] { return ended_; });
+}
+
+}  // namespace flow

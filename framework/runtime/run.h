@@ -1,0 +1,49 @@
+// Run: the state of one run, shared by the caller of Runner::run and the thread that runs the graph.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include "framework/runtime/assembly.h"
+#include "framework/runtime/control.h"
+#include "framework/runtime/flow_graph.h"
+#include "framework/runtime/runner.h"
+#include "framework/runtime/tap.h"
+
+namespace flow {
+
+/// The graph runs on a thread of its own, so that the caller can leave when a body hangs: then the thread
+/// is detached, and its reference keeps everything alive that the body may touch.
+class Run : public std::enable_shared_from_this<Run> {
+ public:
+  Run(GraphPlan plan, RunOptions options);
+  Result<std::vector<PlanLine>> dry_run();
+  Status run();
+  RunControl& control() { return control_; }
+
+ private:
+  Status start();
+  void execute();
+  Status execute_in_arena(tbb::task_arena& arena);
+  void run_graph(const Assembly& assembly, tbb::task_arena& arena);
+  bool watch();
+  bool let_go(std::unique_lock<std::mutex>& lock, std::chrono::duration<double> limit);
+
+  GraphPlan plan_;
+  const std::vector<TapRequest> requests_;
+  RunControl control_;
+  Taps taps_;
+  int threads_ = 0;
+  std::atomic<bool> started_{false};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  FlowGraph* graph_ = nullptr;  // while it runs
+  bool ended_ = false;
+  Status stall_;  // what a run that was left behind hangs on
+};
+
+}  // namespace flow

@@ -1,0 +1,129 @@
+#include "framework/runtime/tap.h"
+
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "framework/config/names.h"
+
+namespace flow {
+namespace {
+
+constexpr std::string_view kInput = "packet";
+
+class TapStage final : public Stage {
+ public:
+  explicit TapStage(std::shared_ptr<Tap> tap) : tap_(std::move(tap)) {}
+  Status process(Context& context) override { return tap_->add(context.packets(kInput).front()); }
+
+ private:
+  std::shared_ptr<Tap> tap_;
+};
+
+/// An output of the plan.
+struct Output {
+  int node = 0, port = 0;
+};
+
+Result<Output> find_output(const GraphPlan& plan, const std::string& name) {
+  std::vector<std::string> known;
+  for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
+    const auto& outputs = plan.nodes[node].stage->outputs;
+    for (std::size_t port = 0; port < outputs.size(); ++port) {
+      known.push_back(plan.nodes[node].name + "." + outputs[port].name);
+      if (known.back() == name) return Output{static_cast<int>(node), static_cast<int>(port)};
+    }
+  }
+  return Status::error(config::unknown_name("output", name, known));
+}
+
+const PortInfo& port_of(const GraphPlan& plan, Output output) {
+  return plan.nodes[static_cast<std::size_t>(output.node)]
+      .stage->outputs[static_cast<std::size_t>(output.port)];
+}
+
+Result<const TapFormat*> find_format(const TapRequest& request) {
+  const std::string extension = std::filesystem::path(request.path).extension();
+  if (const TapFormat* format = Registry::instance().tap_format(extension)) return format;
+  return errorf("no tap format has the extension '{}' of '{}'", extension, request.path);
+}
+
+/// Everything about a request that can be checked before its file is made.
+Status check(const TapRequest& request, const GraphPlan& plan, std::set<std::string>& paths) {
+  FLOW_ASSIGN(const Output output, find_output(plan, request.port));
+  FLOW_TRY(find_format(request).status());
+  const PortInfo& port = port_of(plan, output);
+  if (!port.type->tensors) return errorf("packets of type {} have no arrays to record", port.type->name);
+  if (!paths.insert(request.path).second) return errorf("two taps write '{}'", request.path);
+  return {};
+}
+
+StageInfo describe_tap(const PortInfo& port, std::shared_ptr<Tap> tap) {
+  StageInfo info;
+  info.name = "Tap";
+  info.executor = Executor::io;
+  info.policy = InputPolicy::any;
+  info.inputs.push_back({std::string(kInput), "what to record", port.type, Arity::one});
+  info.make = [tap = std::move(tap)](const void*) { return std::make_unique<TapStage>(tap); };
+  return info;
+}
+
+NodePlan plan_tap(const TapRequest& request, const GraphPlan& plan, Output output, const StageInfo& info) {
+  NodePlan node;
+  node.name = "tap " + request.port;
+  node.where = plan.nodes[static_cast<std::size_t>(output.node)].where;
+  node.stage = &info;
+  node.inputs.push_back({0, output.node, output.port, false, node.where});
+  node.executor = info.executor;
+  return node;
+}
+
+}  // namespace
+
+Status Tap::add(const Packet& packet) {
+  const std::lock_guard lock(mutex_);
+  if (!writer_) return {};
+  const Stamp stamp = packet.stamp();
+  return writer_->add(fmt::format("{}.{}.", stamp.sequence, stamp.step),
+                      packet.type().tensors(packet.data()));
+}
+
+Status Tap::commit() {
+  const std::lock_guard lock(mutex_);
+  const Status status = writer_->close();
+  writer_.reset();
+  return status.in(path_);
+}
+
+void Tap::discard() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) writer_.reset();
+}
+
+Status Taps::attach(const std::vector<TapRequest>& requests, GraphPlan& plan) {
+  std::set<std::string> paths;
+  for (const TapRequest& request : requests) {
+    FLOW_TRY(check(request, plan, paths).in(fmt::format("tap {}={}", request.port, request.path)));
+  }
+  for (const TapRequest& request : requests) {
+    FLOW_ASSIGN(const Output output, find_output(plan, request.port));
+    FLOW_ASSIGN(const TapFormat* format, find_format(request));
+    FLOW_ASSIGN(auto writer,
+                format->open(request.path).in(fmt::format("tap {}={}", request.port, request.path)));
+    taps_.push_back(std::make_shared<Tap>(request.path, std::move(writer)));
+    stages_.push_back(describe_tap(port_of(plan, output), taps_.back()));
+    plan.nodes.push_back(plan_tap(request, plan, output, stages_.back()));
+  }
+  return {};
+}
+
+Status Taps::commit() {
+  for (const auto& tap : taps_) FLOW_TRY(tap->commit());
+  return {};
+}
+
+void Taps::discard() {
+  for (const auto& tap : taps_) tap->discard();
+}
+
+}  // namespace flow

@@ -1,0 +1,48 @@
+// Taps: hidden stages that write an output's packets to a file.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "framework/core/plan.h"
+#include "framework/core/registry.h"
+#include "framework/runtime/runner.h"
+
+namespace flow {
+
+/// One file that is being written. Thread-safe. Destroying it without commit() leaves nothing behind.
+class Tap {
+ public:
+  Tap(std::string path, std::unique_ptr<TapWriter> writer)
+      : path_(std::move(path)), writer_(std::move(writer)) {}
+  /// Writes the arrays of a packet under "sequence.step.".
+  Status add(const Packet& packet);
+  /// Completes the file.
+  Status commit();
+  /// Gives the file up. Does nothing while a write is in progress.
+  void discard();
+
+ private:
+  const std::string path_;
+  std::mutex mutex_;
+  std::unique_ptr<TapWriter> writer_;
+};
+
+/// The taps of a run.
+class Taps {
+ public:
+  /// Checks the requests and adds a stage for each to `plan`. All ports are checked before a file is made.
+  /// Errors name the port; an unknown one comes with the nearest that exists.
+  Status attach(const std::vector<TapRequest>& requests, GraphPlan& plan);
+  Status commit();
+  void discard();
+
+ private:
+  std::deque<StageInfo> stages_;
+  std::vector<std::shared_ptr<Tap>> taps_;
+};
+
+}  // namespace flow

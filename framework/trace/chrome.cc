@@ -1,0 +1,134 @@
+#include "framework/trace/chrome.h"
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <unordered_map>
+
+namespace flow {
+namespace {
+
+std::string json_text(std::string_view text) {
+  return boost::json::serialize(boost::json::string(text));
+}
+
+/// Where a span can be found.
+struct Place {
+  std::size_t lane;
+  const StageSpan* span;
+};
+
+/// Appends events, one a line.
+class Writer {
+ public:
+  explicit Writer(const Trace& trace) : trace_(trace) {}
+
+  std::string write() {
+    text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+    event("{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{{\"name\":\"dsv41-run\"}}}}");
+    for (std::size_t lane = 0; lane < trace_.lanes.size(); ++lane) write_lane(lane);
+    write_arrows();
+    for (const TraceLevel& level : trace_.levels) {
+      event("{{\"ph\":\"C\",\"pid\":1,\"name\":{},\"ts\":{:.3f},\"args\":{{\"value\":{}}}}}",
+            json_text(level.name), micros(level.time),
+            boost::json::serialize(boost::json::value(level.value)));
+    }
+    text_ += "\n]}\n";
+    return std::move(text_);
+  }
+
+ private:
+  double micros(std::int64_t time) const { return static_cast<double>(time - trace_.begin) * 1e-3; }
+
+  template <class... Args>
+  void event(fmt::format_string<Args...> format, Args&&... args) {
+    if (!first_) text_ += ",\n";
+    first_ = false;
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+
+  void write_lane(std::size_t index) {
+    const TraceLane& lane = trace_.lanes[index];
+    const bool io = lane.executor == Executor::io;
+    const int number = io ? io_lanes_++ : compute_lanes_++;
+    event("{{\"ph\":\"M\",\"pid\":1,\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{} {}\"}}}}",
+          index, io ? "io" : "compute", number);
+    for (const StageSpan& span : lane.stages) {
+      write_stage(index, span);
+      places_[span.id] = {index, &span};
+    }
+    for (const ScopeSpan& scope : lane.scopes) {
+      event(
+          "{{\"ph\":\"X\",\"pid\":1,\"tid\":{},\"cat\":\"scope\",\"name\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
+          index, json_text(scope.owner + ": " + scope.name), micros(scope.begin),
+          static_cast<double>(scope.end - scope.begin) * 1e-3);
+    }
+  }
+
+  void write_stage(std::size_t lane, const StageSpan& span) {
+    const TracedNode& node = trace_.nodes[static_cast<std::size_t>(span.node)];
+    std::string waits;
+    if (span.last_edge >= 0) {
+      waits = fmt::format(",\"last input\":{},\"join wait us\":{:.3f},\"queue wait us\":{:.3f}",
+                          json_text(node.edges[static_cast<std::size_t>(span.last_edge)]),
+                          static_cast<double>(span.ready - span.arrived) * 1e-3,
+                          static_cast<double>(span.begin - span.ready) * 1e-3);
+    }
+    event(
+        "{{\"ph\":\"X\",\"pid\":1,\"tid\":{},\"cat\":\"stage\",\"name\":{},\"ts\":{:.3f},\"dur\":{:.3f},"
+        "\"args\":{{\"type\":{},\"stamp\":\"{}.{}\"{}}}}}",
+        lane, json_text(node.name), micros(span.begin), static_cast<double>(span.end - span.begin) * 1e-3,
+        json_text(node.type), span.stamp.sequence, span.stamp.step, waits);
+  }
+
+  /// An arrow leaves a span just before its end, where its packets were sent.
+  void write_arrows() {
+    std::uint64_t arrow = 0;
+    for (std::size_t lane = 0; lane < trace_.lanes.size(); ++lane) {
+      for (const StageSpan& span : trace_.lanes[lane].stages) {
+        for (const std::uint64_t origin : span.origins) {
+          const auto from = places_.find(origin);
+          if (from != places_.end()) write_arrow(++arrow, from->second, {lane, &span});
+        }
+      }
+    }
+  }
+
+  void write_arrow(std::uint64_t id, Place from, Place to) {
+    constexpr auto kFormat =
+        "{{\"ph\":\"{}\",\"pid\":1,\"tid\":{},\"cat\":\"packet\",\"name\":\"packet\",\"id\":{},\"ts\":{:.3f}{"
+        "}}}";
+    event(kFormat, 's', from.lane, id, micros(std::max(from.span->begin, from.span->end - 1)), "");
+    event(kFormat, 'f', to.lane, id, micros(to.span->begin), ",\"bp\":\"e\"");
+  }
+
+  const Trace& trace_;
+  std::unordered_map<std::uint64_t, Place> places_;
+  std::string text_;
+  bool first_ = true;
+  int io_lanes_ = 0, compute_lanes_ = 0;
+};
+
+}  // namespace
+
+std::string to_chrome(const Trace& trace) {
+  return Writer(trace).write();
+}
+
+Status write_chrome(const Trace& trace, const std::string& path) {
+  const std::string text = to_chrome(trace);
+  const std::string partial = path + ".part";
+  std::ofstream file(partial, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  std::error_code error;
+  if (!file) {
+    std::filesystem::remove(partial, error);
+    return errorf("{}: cannot write the trace", path);
+  }
+  std::filesystem::rename(partial, path, error);
+  return error ? errorf("{}: cannot write the trace: {}", path, error.message()) : Status();
+}
+
+}  // namespace flow

@@ -1,0 +1,89 @@
+#include "framework/trace/recorder.h"
+
+#include <utility>
+
+namespace flow {
+namespace {
+
+std::atomic<std::uint64_t> next_serial{1};
+
+TracedNode traced(const GraphPlan& plan, const NodePlan& node) {
+  TracedNode result{node.name, node.stage->name, node.executor, {}};
+  for (const EdgePlan& edge : node.inputs) {
+    result.edges.push_back(node.stage->inputs[static_cast<std::size_t>(edge.input)].name + " from " +
+                           plan.nodes[static_cast<std::size_t>(edge.producer)].name);
+  }
+  return result;
+}
+
+}  // namespace
+
+/// Written by one thread; the lock is for readers.
+struct Recorder::Lane {
+  std::mutex mutex;
+  TraceLane data;
+};
+
+Recorder::Recorder() : serial_(next_serial++) {}
+Recorder::~Recorder() = default;
+
+void Recorder::begin_run(const GraphPlan& plan) {
+  const std::lock_guard lock(mutex_);
+  for (const NodePlan& node : plan.nodes) trace_.nodes.push_back(traced(plan, node));
+  trace_.begin = Telemetry::now();
+}
+
+void Recorder::end_run() {
+  const std::lock_guard lock(mutex_);
+  trace_.end = Telemetry::now();
+}
+
+/// The lane of this thread, remembered until the thread meets another recorder.
+Recorder::Lane& Recorder::lane(Executor kind) {
+  thread_local std::pair<std::uint64_t, Lane*> mine{0, nullptr};
+  if (mine.first != serial_) {
+    const std::lock_guard lock(mutex_);
+    lanes_.push_back(std::make_unique<Lane>());
+    lanes_.back()->data.executor = kind;
+    mine = {serial_, lanes_.back().get()};
+  }
+  return *mine.second;
+}
+
+void Recorder::record(Executor executor, StageSpan span) {
+  Lane& own = lane(executor);
+  const std::lock_guard lock(own.mutex);
+  own.data.executor = executor;
+  own.data.stages.push_back(std::move(span));
+}
+
+void Recorder::add(const std::string& owner, std::string_view name, double amount) {
+  const std::lock_guard lock(mutex_);
+  trace_.totals[fmt::format("{}.{}", owner, name)] += amount;
+}
+
+void Recorder::level(const std::string& owner, std::string_view name, double value) {
+  const std::lock_guard lock(mutex_);
+  trace_.levels.push_back({fmt::format("{}.{}", owner, name), Telemetry::now(), value});
+}
+
+void Recorder::span(const std::string& owner, std::string_view name, Executor kind, std::int64_t begin,
+                    std::int64_t end) {
+  Lane& own = lane(kind);
+  const std::lock_guard lock(own.mutex);
+  own.data.scopes.push_back({owner, std::string(name), kind, begin, end});
+}
+
+Trace Recorder::trace() const {
+  const std::lock_guard lock(mutex_);
+  Trace copy = trace_;
+  if (copy.end == 0) copy.end = Telemetry::now();
+  if (copy.begin == 0) copy.begin = copy.end;
+  for (const auto& lane : lanes_) {
+    const std::lock_guard lane_lock(lane->mutex);
+    copy.lanes.push_back(lane->data);
+  }
+  return copy;
+}
+
+}  // namespace flow
