@@ -47,24 +47,21 @@ inline Codes decode(const std::uint8_t* p, int blocks) {
 
 inline __m256 step_scales(const std::uint8_t* p) {
   const __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  const __m256i value = _mm256_max_epu32(_mm256_slli_epi32(codes, 23), _mm256_set1_epi32(0x400000));
-  return _mm256_castsi256_ps(_mm256_or_si256(value, _mm256_cmpeq_epi32(codes, _mm256_set1_epi32(255))));
+  return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_slli_epi32(codes, 23), _mm256_set1_epi32(0x400000)));
 }
 
-// One row: four partial sums of each block, [block * 4 + part].
+// Four partial sums of each block times `unit`, [block * 4 + part]. No 16-bit sum exceeds 4 * 24 * 128.
+inline __m256i multiply(const Codes& c, const std::int8_t (&digit)[2][64], int half, short unit) {
+  const auto* even = reinterpret_cast<const __m256i*>(digit[0]) + half;
+  const auto* odd = reinterpret_cast<const __m256i*>(digit[1]) + half;
+  const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(c.even, _mm256_load_si256(even)),
+                                         _mm256_maddubs_epi16(c.odd, _mm256_load_si256(odd)));
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(unit));
+}
+
 inline __m256i partial_sums(const Codes& c, const LimbGroup& x, int half) {
-  __m256i sum = _mm256_setzero_si256();
-  for (int digit = 0; digit < 3; ++digit) {
-    const auto load = [&](int odd) {
-      return _mm256_load_si256(reinterpret_cast<const __m256i*>(x.limb[digit][odd] + 32 * half));
-    };
-    // Each 16-bit sum is at most 4 * 24 * 56.
-    const __m256i pairs =
-        _mm256_add_epi16(_mm256_maddubs_epi16(c.even, load(0)), _mm256_maddubs_epi16(c.odd, load(1)));
-    sum = _mm256_add_epi32(sum,
-                           _mm256_madd_epi16(pairs, _mm256_set1_epi16(static_cast<short>(1 << 6 * digit))));
-  }
-  return sum;
+  const __m256i sum = _mm256_add_epi32(multiply(c, x.coarse, half, 256), multiply(c, x.middle, half, 1));
+  return x.has_fine ? _mm256_add_epi32(_mm256_slli_epi32(sum, 3), multiply(c, x.fine, half, 1)) : sum;
 }
 
 inline void add_blocks(__m128& sum, const Codes* codes, const LimbGroup& x, int first, __m256 weight_scale) {

@@ -1,4 +1,4 @@
-// The AVX-512 variant (Ice Lake, Zen 4 and later: F, BW, DQ, VL, VNNI).
+// The AVX-512 variant (Ice Lake, Zen 4 and later: F, BW, DQ, VL, VBMI, VNNI).
 #include <immintrin.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,avx2,fma,f16c")
 
 namespace dsv::avx512 {
 namespace {
@@ -39,30 +39,29 @@ struct Codes {
 };
 
 inline Codes decode(const std::uint8_t* p, int blocks) {
+  // Four copies of the sixteen values: a byte permutation looks at six bits, so the nibble needs no mask.
   const __m512i table =
       _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
-  const __m512i nibble = _mm512_set1_epi8(15);
   const __m512i packed = _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1 << 2 * blocks) - 1), p);
-  return {_mm512_shuffle_epi8(table, _mm512_and_si512(packed, nibble)),
-          _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(packed, 4), nibble))};
+  return {_mm512_permutexvar_epi8(packed, table),
+          _mm512_permutexvar_epi8(_mm512_srli_epi16(packed, 4), table)};
 }
 
 inline __m512 step_scales(const std::uint8_t* p) {
   const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  const __m512i value = _mm512_max_epu32(_mm512_slli_epi32(codes, 23), _mm512_set1_epi32(0x400000));
-  const __mmask16 nan = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(255));
-  return _mm512_castsi512_ps(_mm512_mask_set1_epi32(value, nan, 0x7fc00000));
+  return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_slli_epi32(codes, 23), _mm512_set1_epi32(0x400000)));
+}
+
+inline __m512i multiply_add(__m512i sum, const Codes& c, const std::int8_t (&digit)[2][64]) {
+  sum = _mm512_dpbusd_epi32(sum, c.even, _mm512_load_si512(digit[0]));
+  return _mm512_dpbusd_epi32(sum, c.odd, _mm512_load_si512(digit[1]));
 }
 
 // One row: four partial sums of each block, [block * 4 + part].
 inline __m512i partial_sums(const Codes& c, const LimbGroup& x) {
-  const auto digits = [&x](int digit, int odd) { return _mm512_load_si512(x.limb[digit][odd]); };
-  __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), c.even, digits(2, 0));
-  s = _mm512_slli_epi32(_mm512_dpbusd_epi32(s, c.odd, digits(2, 1)), 6);
-  s = _mm512_dpbusd_epi32(s, c.even, digits(1, 0));
-  s = _mm512_slli_epi32(_mm512_dpbusd_epi32(s, c.odd, digits(1, 1)), 6);
-  s = _mm512_dpbusd_epi32(s, c.even, digits(0, 0));
-  return _mm512_dpbusd_epi32(s, c.odd, digits(0, 1));
+  const __m512i coarse = multiply_add(_mm512_setzero_si512(), c, x.coarse);
+  const __m512i sum = multiply_add(_mm512_slli_epi32(coarse, 8), c, x.middle);
+  return x.has_fine ? multiply_add(_mm512_slli_epi32(sum, 3), c, x.fine) : sum;
 }
 
 // Adds the four parts of each block: [block * 4 + row] from four rows of partial sums.

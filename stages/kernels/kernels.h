@@ -9,7 +9,8 @@
 //    a separate multiplication are the same; with fp32 weights they are separate. The fp4 product sums each
 //    block of 32 exactly and adds the scaled blocks in column order.
 //  - Weights hold no NaN codes of E4M3 (the result of such a row is unspecified), and weight * scale and
-//    activation * scale stay in fp32's normal range. NaN scales and NaN activations give NaN.
+//    activation * scale stay in fp32's normal range. NaN scales and NaN activations give
+//    results that are not finite.
 //  - No allocation, no threads, no errors: callers validate shapes and split the work.
 // Weights are read as they lie in the checkpoint; nothing is expanded to memory.
 #pragma once

@@ -9,7 +9,7 @@ namespace dsv {
 extern const Kernels kPortableKernels;
 /// AVX2, FMA and F16C.
 extern const Kernels kAvx2Kernels;
-/// AVX-512 F, BW, DQ, VL and VNNI.
+/// AVX-512 F, BW, DQ, VL, VBMI and VNNI.
 extern const Kernels kAvx512Kernels;
 
 }  // namespace dsv

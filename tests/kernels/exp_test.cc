@@ -11,8 +11,10 @@
 namespace dsv::portable {
 namespace {
 
+// clang-format off
 #include "stages/kernels/lanes_portable.inc"
 #include "stages/kernels/generic_exp.inc"
+// clang-format on
 
 TEST(Exponential, IsWithinOneUlpOverItsWholeRange) {
   double worst = 0;
