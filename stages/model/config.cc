@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
@@ -113,29 +114,30 @@ std::int64_t ModelConfig::context_length() const {
   return static_cast<std::int64_t>(std::floor(original_seq_len * rope_factor));
 }
 
-std::vector<std::string> ModelConfig::missing() const {
-  const auto needed = [this](ConfigGroup group) {
-    const auto states_any = [this, group] {
-      return std::ranges::any_of(config_fields(),
-                                 [&](const ConfigField& f) { return f.group == group && has(f.flat); });
-    };
-    switch (group) {
-      case ConfigGroup::Text:
-        return true;
-      case ConfigGroup::Engram:
-        return has("engram_layer_ids") ? has_engram() : states_any();
-      case ConfigGroup::DSpark:
-        return has("n_mtp_layers") ? has_dspark() : states_any();
-      case ConfigGroup::Vision:
-        return has("vision_n_layers") ? has_vision() : states_any();
-      case ConfigGroup::NestedOnly:
-        return layout == ConfigLayout::Nested;
-    }
-    return true;
+bool is_needed(const ModelConfig& config, const ConfigField& field) {
+  const auto states_any = [&] {
+    return std::ranges::any_of(
+        config_fields(), [&](const ConfigField& f) { return f.group == field.group && config.has(f.flat); });
   };
+  switch (field.group) {
+    case ConfigGroup::Text:
+      return true;
+    case ConfigGroup::Engram:
+      return config.has("engram_layer_ids") ? config.has_engram() : states_any();
+    case ConfigGroup::DSpark:
+      return config.has("n_mtp_layers") ? config.has_dspark() : states_any();
+    case ConfigGroup::Vision:
+      return config.has("vision_n_layers") ? config.has_vision() : states_any();
+    case ConfigGroup::NestedOnly:
+      return config.layout == ConfigLayout::Nested;
+  }
+  return true;
+}
+
+std::vector<std::string> ModelConfig::missing() const {
   std::vector<std::string> keys;
   for (const ConfigField& field : config_fields())
-    if (!has(field.flat) && needed(field.group)) keys.emplace_back(spelled(field, layout));
+    if (!has(field.flat) && is_needed(*this, field)) keys.emplace_back(spelled(field, layout));
   return keys;
 }
 
@@ -157,6 +159,24 @@ json::object ModelConfig::to_flat_json() const {
     if (field.group != ConfigGroup::NestedOnly && has(field.flat))
       object[field.flat] = value_of(*this, field);
   return object;
+}
+
+json::object ModelConfig::to_nested_json() const {
+  json::object root;
+  const auto set = [&root](std::string_view at, const json::value& value) {
+    json::object* object = &root;
+    for (std::size_t dot; (dot = at.find('.')) != at.npos; at.remove_prefix(dot + 1)) {
+      json::value& inner = (*object)[at.substr(0, dot)];
+      object = inner.is_object() ? &inner.get_object() : &inner.emplace_object();
+    }
+    (*object)[at] = value;
+  };
+  for (const ConfigField& field : config_fields())
+    if (has(field.flat)) set(field.nested, value_of(*this, field));
+  for (const NestedConstant& constant : nested_constants())
+    if (constant.path != "text_config.rope_scaling.type") set(constant.path, json::parse(constant.value));
+  if (weight_block_size) set(kBlockSizePath, {(*weight_block_size)[0], (*weight_block_size)[1]});
+  return root;
 }
 
 json::object ModelConfig::to_json() const {

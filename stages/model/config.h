@@ -156,6 +156,8 @@ struct ModelConfig {
   /// The flat layout: every flat key that was present, in the order and with the value types of the
   /// released file (whole numbers stay whole, 1e-20 stays floating, null stays null).
   boost::json::object to_flat_json() const;
+  /// The nested layout, for a config that has every nested-only fact and a block size.
+  boost::json::object to_nested_json() const;
   /// Every key that was present, by its flat name, nested-only ones included.
   boost::json::object to_json() const;
 };
@@ -167,6 +169,10 @@ inline constexpr char kModelType[] = "deepseek_v41";
 /// Errors: unreadable, not JSON, a value of the wrong type, another model_type. Missing keys and
 /// contradictions are not errors here: ask missing() and verify().
 flow::Result<ModelConfig> read_config(const std::filesystem::path& path);
+
+/// Sets one field by its flat name, as if the file had held that value. Errors: no such key, wrong type.
+flow::Status set_config_value(ModelConfig& config, std::string_view flat_key,
+                              const boost::json::value& value);
 
 /// read_config for a run: complete and free of contradictions, else one error that lists every problem.
 flow::Result<ModelConfig> load_config(const std::filesystem::path& path);

@@ -20,28 +20,10 @@ using flow::Status;
 
 namespace {
 
-// Keys whose value decides whether this program can run the model at all, without being a field.
-struct RequiredValue {
-  std::string_view nested;
-  std::string_view value;  ///< JSON text
-};
-constexpr std::array kRequiredValues = {
-    RequiredValue{"text_config.model_type", R"("deepseek_v41_text")"},
-    RequiredValue{"text_config.attention_bias", "false"},
-    RequiredValue{"text_config.rope_scaling.rope_type", R"("yarn")"},
-    RequiredValue{"text_config.rope_scaling.type", R"("yarn")"},
-    RequiredValue{"vision_config.model_type", R"("deepseek_v41_vision")"},
-    RequiredValue{"quantization_config.activation_scheme", R"("dynamic")"},
-    RequiredValue{"quantization_config.fmt", R"("e4m3")"},
-    RequiredValue{"quantization_config.scale_fmt", R"("ue8m0")"},
-};
-
 // Keys that say nothing about running the model.
 constexpr std::array<std::string_view, 4> kIgnoredKeys = {"text_config.attention_dropout",
                                                           "text_config.initializer_range",
                                                           "text_config.use_cache", "transformers_version"};
-
-constexpr std::string_view kBlockSizeKey = "quantization_config.weight_block_size";
 
 /// The value at a dotted path, or nullptr.
 const json::value* at_path(const json::object& root, std::string_view path) {
@@ -126,6 +108,25 @@ std::string shorten(std::string text) {
   return text;
 }
 
+template <class T>
+Status store_member(T& member, std::string_view key, const json::value& value) {
+  if (convert(value, member)) return {};
+  return errorf("key '{}' is {}, expected {}", key, shorten(json::serialize(value)), expectation(&member));
+}
+
+/// Stores a value in a field and marks it present; `key` is its name in messages.
+Status store_value(ModelConfig& config, const ConfigField& field, std::string_view key,
+                   const json::value& value) {
+  config.present.emplace(field.flat);
+  const auto store = [&]<class M>(const M& member) {
+    if constexpr (std::is_same_v<M, WholeIfPossible>)
+      return store_member(config.*member.member, key, value);
+    else
+      return store_member(config.*member, key, value);
+  };
+  return std::visit(store, field.member);
+}
+
 class ConfigReader {
  public:
   ConfigReader(const json::object& root, ModelConfig& config) : root_(root), config_(config) {}
@@ -149,31 +150,21 @@ class ConfigReader {
     known_.push_back(key);
     const json::value* value = at_path(root_, key);
     if (value == nullptr) return;
-    std::visit([&](const auto& member) { store(key, *value, member); }, field.member);
-    config_.present.emplace(field.flat);
-  }
-
-  template <class T>
-  void store(std::string_view key, const json::value& value, T ModelConfig::*member) {
-    if (convert(value, config_.*member)) return;
-    errors_.push_back(fmt::format("key '{}' is {}, expected {}", key, shorten(json::serialize(value)),
-                                  expectation(&(config_.*member))));
-  }
-  void store(std::string_view key, const json::value& value, WholeIfPossible field) {
-    store(key, value, field.member);
+    if (const Status stored = store_value(config_, field, key, *value); !stored.ok())
+      errors_.push_back(stored.message());
   }
 
   void read_nested_extras() {
-    for (const RequiredValue& required : kRequiredValues) {
-      known_.push_back(required.nested);
-      const json::value* value = at_path(root_, required.nested);
-      if (value == nullptr || json::serialize(*value) == required.value) continue;
-      errors_.push_back(fmt::format("key '{}' is {}; this program runs {} only", required.nested,
-                                    shorten(json::serialize(*value)), required.value));
+    for (const NestedConstant& constant : nested_constants()) {
+      known_.push_back(constant.path);
+      const json::value* value = at_path(root_, constant.path);
+      if (value == nullptr || json::serialize(*value) == constant.value) continue;
+      errors_.push_back(fmt::format("key '{}' is {}; this program runs {} only", constant.path,
+                                    shorten(json::serialize(*value)), constant.value));
     }
     known_.insert(known_.end(), kIgnoredKeys.begin(), kIgnoredKeys.end());
-    known_.push_back(kBlockSizeKey);
-    if (const json::value* block = at_path(root_, kBlockSizeKey)) read_block_size(*block);
+    known_.push_back(kBlockSizePath);
+    if (const json::value* block = at_path(root_, kBlockSizePath)) read_block_size(*block);
   }
 
   void read_block_size(const json::value& value) {
@@ -181,7 +172,7 @@ class ConfigReader {
     if (convert(value, sizes) && sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0)
       config_.weight_block_size = {sizes[0], sizes[1]};
     else
-      errors_.push_back(fmt::format("key '{}' is {}, expected two positive whole numbers", kBlockSizeKey,
+      errors_.push_back(fmt::format("key '{}' is {}, expected two positive whole numbers", kBlockSizePath,
                                     shorten(json::serialize(value))));
   }
 
@@ -221,6 +212,12 @@ Result<ModelConfig> read_config(const fs::path& path) {
   config.path = file;
   FLOW_TRY(ConfigReader(document.get_object(), config).read().in(file.string()));
   return config;
+}
+
+Status set_config_value(ModelConfig& config, std::string_view flat_key, const json::value& value) {
+  for (const ConfigField& field : config_fields())
+    if (field.flat == flat_key) return store_value(config, field, flat_key, value);
+  return errorf("a config has no key '{}'", flat_key);
 }
 
 Result<ModelConfig> load_config(const fs::path& path) {

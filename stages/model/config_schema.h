@@ -34,6 +34,21 @@ struct ConfigField {
 /// All 76 fields, in the order of the released flat file, then the nested-only ones.
 std::span<const ConfigField> config_fields();
 
+/// A key of the nested layout that is no field, but whose value decides whether the model can be run.
+struct NestedConstant {
+  std::string_view path;
+  std::string_view value;  ///< JSON text
+};
+
+std::span<const NestedConstant> nested_constants();
+
+/// Where the nested layout states weight_block_size.
+inline constexpr std::string_view kBlockSizePath = "quantization_config.weight_block_size";
+
+/// Whether the model that this config describes cannot be run without the field: the text half always, a
+/// part when any of its keys is there, what only the nested layout states in that layout.
+bool is_needed(const ModelConfig& config, const ConfigField& field);
+
 /// The key of a field as files of this layout spell it.
 inline std::string_view spelled(const ConfigField& field, ConfigLayout layout) {
   return layout == ConfigLayout::Flat ? field.flat : field.nested;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -102,6 +103,9 @@ class SafetensorsWriter {
   /// Adds an entry to `__metadata__`.
   void set_metadata(std::string key, std::string value) { metadata_[std::move(key)] = std::move(value); }
 
+  /// Rewrites the header's JSON before it is written: for files that are broken on purpose.
+  void set_header_edit(std::function<std::string(std::string)> edit) { header_edit_ = std::move(edit); }
+
   /// Writes the next bytes of the payload. The first call (or skip) fixes the header.
   flow::Status append(std::span<const std::byte> bytes);
   /// Leaves a hole of zeros, which takes no disk space where the file system can.
@@ -119,6 +123,7 @@ class SafetensorsWriter {
   std::string header_text() const;
 
   std::filesystem::path target_, temporary_;
+  std::function<std::string(std::string)> header_edit_;
   std::map<std::string, std::string> metadata_;
   std::set<std::string, std::less<>> names_;
   std::vector<TensorInfo> tensors_;  ///< offsets relative to the payload

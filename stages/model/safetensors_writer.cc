@@ -55,6 +55,7 @@ std::string SafetensorsWriter::header_text() const {
                  {"data_offsets", {t.begin, t.end}}});
   }
   text += '}';
+  if (header_edit_) text = header_edit_(std::move(text));
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the payload starts aligned
   return text;
 }

@@ -1,0 +1,239 @@
+#include "stages/audit/shard_set.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "stages/model/file.h"
+
+namespace dsv {
+
+namespace fs = std::filesystem;
+using flow::errorf;
+using flow::Result;
+using flow::Status;
+
+namespace {
+
+/// Whether the first bytes can be a header length and the start of a JSON object.
+bool looks_like_shard(const fs::path& path) {
+  if (path.extension() == ".safetensors") return true;
+  const auto file = InputFile::open(path);
+  std::byte start[9];
+  if (!file.ok() || (*file)->size() < sizeof start || !(*file)->read(0, start).ok()) return false;
+  std::uint64_t length = 0;
+  std::memcpy(&length, start, sizeof length);
+  return length >= 2 && length <= kMaxHeaderBytes && start[8] == std::byte{'{'};
+}
+
+/// "model-00007-of-00048.safetensors" taken apart.
+struct NumberedName {
+  std::string stem;  ///< "model"
+  int number = 0, count = 0;
+  std::size_t digits = 0;
+};
+
+std::optional<NumberedName> numbered(std::string_view name) {
+  constexpr std::string_view suffix = ".safetensors", of = "-of-";
+  if (!name.ends_with(suffix)) return std::nullopt;
+  name.remove_suffix(suffix.size());
+  const std::size_t middle = name.rfind(of), dash = name.rfind('-', middle == 0 ? 0 : middle - 1);
+  if (middle == name.npos || dash == name.npos || dash >= middle) return std::nullopt;
+  NumberedName parts{std::string(name.substr(0, dash)), 0, 0, middle - dash - 1};
+  const auto parse = [](std::string_view text, int& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  constexpr int kMostShards = 10'000;  // a count in a name is not to be believed beyond this
+  const bool good = parse(name.substr(dash + 1, parts.digits), parts.number) &&
+                    parse(name.substr(middle + of.size()), parts.count) && parts.count <= kMostShards;
+  return good ? std::optional(parts) : std::nullopt;
+}
+
+}  // namespace
+
+/// The steps of ShardSet::scan.
+class ShardScanner {
+ public:
+  ShardScanner(fs::path folder, const ShardSetOptions& options)
+      : folder_(std::move(folder)), options_(options) {}
+
+  Result<ShardSet> scan() {
+    FLOW_TRY(read_index());
+    FLOW_TRY(read_files());
+    mark_duplicates();
+    if (set_.index_) assign_shards();
+    find_missing();
+    collect_tensors();
+    return std::move(set_);
+  }
+
+ private:
+  using State = ShardFile::State;
+
+  Status read_index() {
+    std::error_code error;
+    const fs::path file = options_.index.empty() ? folder_ / kIndexFile : options_.index;
+    if (options_.index.empty() && !fs::exists(file, error)) return {};
+    Result<CheckpointIndex> index = load_checkpoint_index(file);
+    if (index.ok())
+      set_.index_ = *std::move(index);
+    else if (options_.index.empty())
+      set_.index_error_ = index.status().message();
+    else
+      return index.status();
+    return {};
+  }
+
+  Status read_files() {
+    std::vector<fs::path> paths;
+    std::error_code error;
+    for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
+      if (it->is_regular_file() && looks_like_shard(it->path())) paths.push_back(it->path());
+    if (error) return errorf("{}: cannot list: {}", folder_.string(), error.message());
+    std::sort(paths.begin(), paths.end());
+    for (const fs::path& path : paths) {
+      read_file(path);
+      if (options_.progress) options_.progress(set_.files_.size(), paths.size());
+    }
+    return {};
+  }
+
+  void read_file(const fs::path& path) {
+    ShardFile file;
+    file.path = path;
+    file.shard = path.filename();
+    Result<SafetensorsHeader> header = read_safetensors_header(path, {options_.header_prefix});
+    if (header.ok()) {
+      file.header = *std::move(header);
+    } else {
+      file.state = State::Unreadable;
+      file.error = header.status().message();
+    }
+    set_.files_.push_back(std::move(file));
+  }
+
+  void mark_duplicates() {
+    std::map<std::uint64_t, const ShardFile*> seen;
+    for (ShardFile& file : set_.files_) {
+      if (file.state != State::Used) continue;
+      const auto [at, added] = seen.emplace(file.header.fingerprint, &file);
+      if (added || !same_header(at->second->path, file.path)) continue;
+      file.state = State::Duplicate;
+      file.error = at->second->path.filename();
+    }
+  }
+  static bool same_header(const fs::path& a, const fs::path& b) {
+    const auto left = read_header_text(a), right = read_header_text(b);
+    return left.ok() && right.ok() && *left == *right;
+  }
+
+  /// Gives each file its name in the index: its own, or, for a file under another name, that of an absent
+  /// shard to which the index assigns most of the file's tensors.
+  void assign_shards() {
+    const auto& shards = set_.index_->shards;
+    std::set<std::string_view> taken;
+    for (const ShardFile& file : set_.files_)
+      if (std::ranges::binary_search(shards, file.shard)) taken.insert(file.shard);
+    for (ShardFile& file : set_.files_) {
+      if (taken.contains(file.shard) || file.state != State::Used) continue;
+      const int shard = majority_shard(file.header);
+      if (shard >= 0 && !taken.contains(shards[static_cast<std::size_t>(shard)])) {
+        file.shard = shards[static_cast<std::size_t>(shard)];
+        taken.insert(file.shard);
+      } else {
+        file.state = State::Stray;
+      }
+    }
+  }
+
+  /// Shard of the index that holds more than half of the header's tensors; -1 when there is none.
+  int majority_shard(const SafetensorsHeader& header) const {
+    std::map<int, std::size_t> votes;
+    for (const TensorInfo& tensor : header.tensors) {
+      const auto place = set_.index_->shard_of.find(tensor.name);
+      if (place != set_.index_->shard_of.end() && ++votes[place->second] * 2 > header.tensors.size())
+        return place->second;
+    }
+    return -1;
+  }
+
+  void find_missing() {
+    std::set<std::string> expected, at_hand;
+    std::set<std::pair<std::string, int>> series;
+    if (set_.index_) expected = {set_.index_->shards.begin(), set_.index_->shards.end()};
+    for (const ShardFile& file : set_.files_) {
+      if (file.state == State::Used) at_hand.insert(file.shard);
+      const auto name = numbered(file.shard);
+      if (set_.index_ || !name || !series.emplace(name->stem, name->count).second) continue;
+      for (int i = 1; i <= name->count; ++i)
+        expected.insert(fmt::format("{}-{:0{}}-of-{:0{}}.safetensors", name->stem, i, name->digits,
+                                    name->count, name->digits));
+    }
+    std::ranges::set_difference(expected, at_hand, std::back_inserter(set_.missing_));
+  }
+
+  void collect_tensors() {
+    for (std::size_t i = 0; i < set_.files_.size(); ++i) {
+      ShardFile& file = set_.files_[i];
+      if (file.state != State::Used) continue;
+      for (TensorInfo& tensor : file.header.tensors) {
+        tensor.shard = static_cast<int>(i);
+        if (!assigned_here(tensor, file)) continue;
+        const auto [at, added] = set_.at_hand_.emplace(tensor.name, &tensor);
+        if (!added)
+          set_.conflicts_.push_back(fmt::format("{} ({}, {})", tensor.name,
+                                                set_.file_of(*at->second).path.filename().string(),
+                                                file.path.filename().string()));
+      }
+    }
+  }
+  bool assigned_here(const TensorInfo& tensor, const ShardFile& file) const {
+    if (!set_.index_) return true;
+    const auto place = set_.index_->shard_of.find(tensor.name);
+    return place != set_.index_->shard_of.end() &&
+           set_.index_->shards[static_cast<std::size_t>(place->second)] == file.shard;
+  }
+
+  fs::path folder_;
+  const ShardSetOptions& options_;
+  ShardSet set_;
+};
+
+Result<ShardSet> ShardSet::scan(const fs::path& folder, const ShardSetOptions& options) {
+  return ShardScanner(folder, options).scan();
+}
+
+const TensorInfo* ShardSet::find(std::string_view tensor) const {
+  const auto at = at_hand_.find(tensor);
+  return at == at_hand_.end() ? nullptr : at->second;
+}
+
+Presence ShardSet::presence(std::string_view tensor) const {
+  if (find(tensor) != nullptr) return Presence::AtHand;
+  if (waiting_for(tensor).empty()) return Presence::Absent;
+  return index_ ? Presence::Pending : Presence::Unknown;
+}
+
+std::span<const std::string> ShardSet::waiting_for(std::string_view tensor) const {
+  if (!index_) return missing_;
+  const auto place = index_->shard_of.find(std::string(tensor));
+  if (place == index_->shard_of.end()) return {};
+  const std::string& shard = index_->shards[static_cast<std::size_t>(place->second)];
+  const bool is_missing = std::ranges::binary_search(missing_, shard);
+  return is_missing ? std::span(&shard, 1) : std::span<const std::string>();
+}
+
+std::vector<std::string_view> ShardSet::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, tensor] : at_hand_) names.push_back(name);
+  if (index_)
+    for (const auto& [name, shard] : index_->shard_of)
+      if (!at_hand_.contains(name)) names.push_back(name);
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace dsv
