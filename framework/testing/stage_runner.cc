@@ -58,8 +58,9 @@ std::string CapturingConsole::notes() const {
   return notes_;
 }
 
-StageRunner::StageRunner(std::string_view stage, boost::json::object options)
-    : built_(guarded([&] { return build(stage, options); }).in(fmt::format("stage {}", stage))) {}
+StageRunner::StageRunner(std::string_view stage, boost::json::object options) {
+  built_ = guarded([&] { return build(stage, options); }).in(fmt::format("stage {}", stage));
+}
 
 StageRunner::~StageRunner() = default;
 
