@@ -163,12 +163,7 @@ class Evaluator {
     if (const json::value* found = whole.get_object().if_contains(e.text)) return found;
     std::vector<std::string> keys;
     for (const auto& item : whole.get_object()) keys.emplace_back(item.key());
-    return Status::error(unknown_name("member", owner + "." + e.text, prefixed(owner + ".", keys)));
-  }
-
-  static std::vector<std::string> prefixed(const std::string& prefix, std::vector<std::string> names) {
-    for (std::string& name : names) name.insert(0, prefix);
-    return names;
+    return Status::error(unknown_name("member", e.text, keys, fmt::format("'{}'", owner)));
   }
 
   Result<const json::value*> element(const Expression& e, const json::value& whole) const {

@@ -113,6 +113,7 @@ void Flattener::add_copies(const YamlNode& node, const YamlNode& repeat, const s
   entry.unknown = !copies;
   if (!copies) return;
   entry.keys = copies->keys;
+  for (std::size_t i = 0; i < entry.keys.size(); ++i) entry.index[entry.keys[i]] = i;
   const std::string local_name = name.substr(name.rfind('.') + 1);
   for (std::size_t i = 0; i < copies->values.size() && !full_; ++i) {
     const std::string copy_name = name + "." + entry.keys[i];

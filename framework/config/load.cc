@@ -1,6 +1,8 @@
 #include "framework/config/load.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <sstream>
 
 #include "framework/config/connect.h"
 #include "framework/config/params.h"
@@ -25,6 +27,19 @@ OptionSet runtime_options() {
   return set;
 }
 
+// A plugin lies beside the file that names it, or in a folder of LD_LIBRARY_PATH.
+std::filesystem::path plugin_path(const YamlNode& plugin) {
+  std::vector<std::filesystem::path> folders = {std::filesystem::path(plugin.where.file).parent_path()};
+  const char* path = std::getenv("LD_LIBRARY_PATH");
+  std::istringstream entries(path ? path : "");
+  for (std::string folder; std::getline(entries, folder, ':');) folders.emplace_back(folder);
+  for (const auto& folder : folders) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / plugin.text, ignored)) return folder / plugin.text;
+  }
+  return plugin.text;
+}
+
 // One load, section by section. Each step reports its errors and leaves the next ones something to work on.
 class Loader {
  public:
@@ -33,10 +48,10 @@ class Loader {
         files_(request.data_dirs, errors_),
         source_(read_pipeline(request, files_, errors_)) {
     if (!source_) return;
-    load_plugins();
     for (const std::string& name : Registry::instance().conflicts()) {
       errors_.add({}, "", fmt::format("'{}' is registered twice", name));
     }
+    load_plugins();
     decls_ = read_param_decls(source_->root.find("params"), errors_);
     set_params(decls_, params_from_text(decls_, request.sets, errors_), params_, errors_);
   }
@@ -73,7 +88,6 @@ class Loader {
  private:
   const YamlNode* section(std::string_view name) const { return source_->root.find(name); }
 
-  // A plugin lies beside the file that names it, or where the system looks for libraries.
   void load_plugins() {
     const YamlNode* plugins = section("plugins");
     if (!plugins) return;
@@ -81,11 +95,8 @@ class Loader {
       errors_.add(plugins->where, "plugins", fmt::format("expected a list, found {}", plugins->shown()));
     }
     for (const YamlNode& plugin : plugins->items) {
-      const auto beside = std::filesystem::path(plugin.where.file).parent_path() / plugin.text;
-      std::error_code ignored;
-      const bool found = std::filesystem::exists(beside, ignored);
-      const Status status = load_plugin(found ? absolute(beside) : std::filesystem::path(plugin.text));
-      if (!status.ok()) errors_.add(plugin.where, fmt::format("plugin '{}'", plugin.text), status);
+      const Status status = load_plugin(plugin_path(plugin));
+      if (!status.ok()) errors_.add(plugin.where, "", status);
     }
   }
 

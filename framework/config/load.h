@@ -17,10 +17,11 @@ namespace flow {
 
 /// What to load.
 struct LoadRequest {
-  std::vector<std::string> files;                          ///< the pipeline, then its overlays in order
-  std::vector<std::pair<std::string, std::string>> sets;   ///< --set: parameter, text of its value
-  std::vector<std::pair<std::string, std::string>> swaps;  ///< --swap: pattern of stage names, stage type
-  std::vector<std::filesystem::path> data_dirs;            ///< folders with graphs/ and pipelines/
+  std::vector<std::string> files = {};                         ///< the pipeline, then its overlays in order
+  std::vector<std::pair<std::string, std::string>> sets = {};  ///< --set: parameter, text of its value
+  std::vector<std::pair<std::string, std::string>> swaps =
+      {};                                             ///< --swap: pattern of stage names, stage type
+  std::vector<std::filesystem::path> data_dirs = {};  ///< folders with graphs/ and pipelines/
 };
 
 /// The plan, or why there is none.

@@ -79,7 +79,8 @@ bool matches(std::string_view pattern, std::string_view name) {
 std::string_view nearest(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() > kLongestCompared) return {};
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
+  // A third of the letters may differ, but not all.
+  std::size_t best_distance = std::min(std::max<std::size_t>(2, name.size() / 3 + 1), name.size());
   for (const std::string& candidate : candidates) {
     const std::size_t least =
         std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
@@ -94,13 +95,15 @@ std::string_view nearest(std::string_view name, const std::vector<std::string>& 
 }
 
 std::string unknown_name(std::string_view kind, std::string_view name,
-                         const std::vector<std::string>& candidates) {
+                         const std::vector<std::string>& candidates, std::string_view owner) {
+  std::string text = fmt::format("no {} '{}'", kind, name);
+  if (!owner.empty()) text += fmt::format(" in {}", owner);
   if (const auto near = nearest(name, candidates); !near.empty()) {
-    return fmt::format("no {} '{}'; did you mean '{}'?", kind, name, near);
+    return text + fmt::format("; did you mean '{}'?", near);
   }
-  if (candidates.empty()) return fmt::format("no {} '{}'; there is none", kind, name);
-  if (candidates.size() > kMostListed) return fmt::format("no {} '{}'", kind, name);
-  return fmt::format("no {} '{}'; there is {}", kind, name, fmt::join(candidates, ", "));
+  if (candidates.empty()) return text + "; there is none";
+  if (candidates.size() > kMostListed) return text;
+  return text + fmt::format("; there is {}", fmt::join(candidates, ", "));
 }
 
 }  // namespace flow::config

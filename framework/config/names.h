@@ -22,9 +22,10 @@ bool matches(std::string_view pattern, std::string_view name);
 /// The candidate that was probably meant (by edit distance); empty when none is near.
 std::string_view nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-/// "no option 'max_ngrm'; did you mean 'max_ngram'?", or with the list of candidates when none is near.
+/// "no option 'max_ngrm'; did you mean 'max_ngram'?", or with the list of candidates when none is near. With
+/// an owner: "no output 'idz' in OWNER; ...".
 std::string unknown_name(std::string_view kind, std::string_view name,
-                         const std::vector<std::string>& candidates);
+                         const std::vector<std::string>& candidates, std::string_view owner = {});
 
 /// The `name` members of a list.
 template <class List>

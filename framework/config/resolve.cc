@@ -108,15 +108,14 @@ Resolver::Found Resolver::find_in_entry(const Body& body, std::string_view name,
     if (entry.instances.empty()) return std::optional<Sources>();
     return output(*entry.instances[0], std::string(port));
   }
-  const auto key = std::find(entry.keys.begin(), entry.keys.end(), path.substr(0, dot));
+  const auto index = entry.index.find(path.substr(0, dot));
   if (!entry.repeated) return errorf("'{}' is not repeated; write {}.{}", name, name, port);
-  if (key == entry.keys.end()) {
+  if (index == entry.index.end()) {
     return Status::error(
-        unknown_name(fmt::format("instance of '{}'", name), path.substr(0, dot), entry.keys));
+        unknown_name("instance", path.substr(0, dot), entry.keys, fmt::format("'{}'", name)));
   }
-  const auto index = static_cast<std::size_t>(key - entry.keys.begin());
-  if (index >= entry.instances.size()) return std::optional<Sources>();
-  return output(*entry.instances[index], std::string(port));
+  if (index->second >= entry.instances.size()) return std::optional<Sources>();
+  return output(*entry.instances[index->second], std::string(port));
 }
 
 Resolver::Found Resolver::all_copies(const Entry& entry, std::string_view port) {
@@ -171,16 +170,14 @@ Resolver::Found Resolver::find_output(const Instance& instance, const std::strin
   const StageInfo& stage = *nodes_[static_cast<std::size_t>(instance.node)].stage;
   const int index = stage.output(port);
   if (index >= 0) return std::optional(Sources{{instance.node, index}});
-  return Status::error(
-      unknown_name(fmt::format("output of {}", instance.subject), port, names_of(stage.outputs)));
+  return Status::error(unknown_name("output", port, names_of(stage.outputs), instance.subject));
 }
 
 Resolver::Found Resolver::composite_output(const Instance& instance, const std::string& port) {
   for (const Binding& output : instance.body->outputs) {
     if (output.port == port) return resolve(*instance.body, output, "outputs");
   }
-  return Status::error(
-      unknown_name(fmt::format("output of {}", instance.subject), port, ports_of(*instance.body)));
+  return Status::error(unknown_name("output", port, ports_of(*instance.body), instance.subject));
 }
 
 Resolver::Found Resolver::bypass(const Instance& instance, const std::string& port) {

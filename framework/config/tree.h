@@ -58,6 +58,7 @@ struct Entry {
   bool unknown = false;           ///< it is not known how many copies there are
   std::vector<Binding> carry;     ///< of the first copy; every other one takes the outputs of its predecessor
   std::vector<std::string> keys;  ///< of a repeat: the last part of each instance's name
+  std::map<std::string, std::size_t, std::less<>> index;  ///< of each key
   std::vector<std::unique_ptr<Instance>> instances;
 };
 
