@@ -21,10 +21,10 @@ struct TapRequest {
 
 /// Shared ownership: should a body never return, it keeps what it may still use.
 struct RunOptions {
-  std::shared_ptr<Console> console;   ///< null: silent
-  std::shared_ptr<RunReport> report;  ///< null: nobody reads it
-  std::vector<TapRequest> taps;
-  std::shared_ptr<Recorder> recorder;  ///< null: no trace, and no cost
+  std::shared_ptr<Console> console = {};   ///< null: silent
+  std::shared_ptr<RunReport> report = {};  ///< null: nobody reads it
+  std::vector<TapRequest> taps = {};
+  std::shared_ptr<Recorder> recorder = {};  ///< null: no trace, and no cost
 };
 
 class Run;

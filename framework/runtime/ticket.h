@@ -4,8 +4,8 @@
 // carry a ticket of it. When the last one is gone the flight has landed and the source may run again.
 // A stage that sends packets with a new stamp - the next turn of a feedback loop - gives them a ticket of
 // their own, which keeps the flight open but counts as one more turn. A feedback packet is let into its
-// consumer only while few turns of its flight are alive. So an edge holds at most
-// max_in_flight (flights) x max_in_flight (turns) packets for each packet a stage sends with one stamp.
+// consumer only while at most max_in_flight turns of its flight are alive, its own included. So an edge
+// holds at most max_in_flight flights x (max_in_flight + 1) turns of packets, if stages send one a stamp.
 #pragma once
 
 #include <atomic>

@@ -117,18 +117,21 @@ std::string to_chrome(const Trace& trace) {
 }
 
 Status write_chrome(const Trace& trace, const std::string& path) {
+  namespace fs = std::filesystem;
   const std::string text = to_chrome(trace);
-  const std::string partial = path + ".part";
-  std::ofstream file(partial, std::ios::binary);
+  std::error_code error;
+  // A pipe or a device is written to, not replaced.
+  const bool replace = !fs::exists(path, error) || fs::is_regular_file(path, error);
+  const std::string target = replace ? path + ".part" : path;
+  std::ofstream file(target, std::ios::binary);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
-  std::error_code error;
   if (!file) {
-    std::filesystem::remove(partial, error);
+    if (replace) fs::remove(target, error);
     return errorf("{}: cannot write the trace", path);
   }
-  std::filesystem::rename(partial, path, error);
-  return error ? errorf("{}: cannot write the trace: {}", path, error.message()) : Status();
+  if (replace) fs::rename(target, path, error);
+  return replace && error ? errorf("{}: cannot write the trace: {}", path, error.message()) : Status();
 }
 
 }  // namespace flow

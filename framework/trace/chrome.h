@@ -12,7 +12,7 @@ namespace flow {
 /// from the sender of a packet to its use, curves of the levels. Times start with the flow graph's run.
 std::string to_chrome(const Trace& trace);
 
-/// Writes to_chrome() to a file, which appears only when it is complete.
+/// Writes to_chrome() to a file, which appears only when it is complete, or to a pipe or device.
 Status write_chrome(const Trace& trace, const std::string& path);
 
 }  // namespace flow
