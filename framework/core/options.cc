@@ -18,7 +18,7 @@ std::string_view trim(std::string_view s) {
 }
 
 std::string shown(const json::value& value) {
-  return json::serialize(value);
+  return value.is_double() ? fmt::format("{}", value.get_double()) : json::serialize(value);
 }
 
 Result<json::value> parse_integer(std::string_view text) {
@@ -132,12 +132,13 @@ Result<json::value> parse_option(OptionType type, std::string_view text) {
 }
 
 Status OptionInfo::assign(void* options, const json::value& value) const {
-  if (value.is_number() && (min || max)) {
+  if (value.is_number()) {
     const double number = value.to_number<double>();
-    if ((min && number < *min) || (max && number > *max)) {
-      if (max && std::isfinite(*max)) return errorf("{} is outside {} to {}", shown(value), *min, *max);
-      return errorf("{} is below {}", shown(value), *min);
-    }
+    const bool low = min && number < *min, high = max && number > *max;
+    const bool both = min && max && std::isfinite(*max);
+    if (both && (low || high)) return errorf("{} is outside {} to {}", shown(value), *min, *max);
+    if (low) return errorf("{} is below {}", shown(value), *min);
+    if (high) return errorf("{} is above {}", shown(value), *max);
   }
   if (!choices.empty() && value.is_string()) {
     const std::string_view text = value.get_string();
