@@ -18,7 +18,7 @@ struct TokenMap {
 };
 
 /// Key under which a token is classed. The text of the token, alone and with special tokens kept, is put
-/// through NFKC, NFD, removal of accents (Mn), lower case, runs of blanks to one space, and trimming, where a
+/// through NFKC, NFD, removal of marks, lower case, runs of blanks to one space, and trimming, where a
 /// lone space survives. A token that is not whole characters, or that becomes empty, keeps its own spelling
 /// or text.
 flow::Result<std::string> token_key(const Tokenizer& tokenizer, std::int32_t id);

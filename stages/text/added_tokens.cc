@@ -73,6 +73,7 @@ std::vector<AddedTokenMatcher::Part> AddedTokenMatcher::split(std::u16string_vie
   for (Match match : find_all(text)) {
     auto& [begin, end] = match.span;
     const Rule& rule = *match.rule;
+    if (begin < done) continue;  // inside the white space that the token before took
     if (rule.single_word && (word_ends_at(text, begin) || word_starts_at(text, end))) continue;
     while (rule.lstrip && begin > done && is_space(text[begin - 1])) --begin;
     while (rule.rstrip && end < size && is_space(text[end])) ++end;

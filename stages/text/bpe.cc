@@ -23,7 +23,26 @@ constexpr std::size_t kRememberedLength = 64;
 
 }  // namespace
 
-// ---- merges
+// ---- tables
+
+TokenIndex::TokenIndex(const std::vector<std::string_view>& tokens)
+    : slots_(std::bit_ceil(2 * tokens.size() + 1)) {
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    if (tokens[id].data() == nullptr) continue;
+    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(tokens[id]));
+    std::size_t at = hash & (slots_.size() - 1);
+    while (slots_[at].id != -1) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = {hash, static_cast<std::int32_t>(id)};
+  }
+}
+
+std::optional<std::int32_t> TokenIndex::find(std::string_view token,
+                                             const std::vector<std::string_view>& tokens) const {
+  const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(token));
+  for (std::size_t at = hash & (slots_.size() - 1); slots_[at].id != -1; at = (at + 1) & (slots_.size() - 1))
+    if (slots_[at].hash == hash && tokens[slots_[at].id] == token) return slots_[at].id;
+  return std::nullopt;
+}
 
 MergeTable::MergeTable(std::size_t count) : slots_(std::bit_ceil(2 * count + 1)) {}
 
@@ -144,7 +163,6 @@ Status Bpe::read_vocab(const JsonNode& vocab) {
     end = std::max(end, *id + 1);
   }
   spellings_.reserve(bytes + 1);  // never moves: the views stay valid
-  ids_.reserve(entries->size());
   tokens_.resize(static_cast<std::size_t>(end));
   for (const auto& [token, value] : *entries) {
     const auto id = static_cast<std::int32_t>(value.get_int64());
@@ -153,8 +171,8 @@ Status Bpe::read_vocab(const JsonNode& vocab) {
     if (tokens_[id].data() != nullptr)
       return vocab.error(fmt::format("id {} is given to '{}' and to '{}'", id, tokens_[id], spelling));
     tokens_[id] = spelling;
-    ids_.emplace(spelling, id);
   }
+  index_ = TokenIndex(tokens_);
   return Status();
 }
 
@@ -185,18 +203,25 @@ Status Bpe::read_merges(const JsonNode& merges) {
   FLOW_ASSIGN(const boost::json::array* list, merges.array());
   merges_ = MergeTable(list->size());
   std::int32_t rank = 0;
-  std::string joined;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const boost::json::value& element = (*list)[i];
-    if (is_version_line(element)) continue;
-    const std::string place = fmt::format("{}[{}]", merges.path(), i);
-    FLOW_ASSIGN(const auto pair, split_merge(element).in(place));
-    joined.assign(pair.first).append(pair.second);
-    for (const std::string_view token : {pair.first, pair.second, std::string_view(joined)})
-      if (!ids_.contains(token)) return flow::errorf("{}: '{}' is not in the vocabulary", place, token);
-    merges_.put(ids_[pair.first], ids_[pair.second], {rank++, ids_[joined]});
-  }
+  for (std::size_t i = 0; i < list->size(); ++i)
+    if (!is_version_line((*list)[i]))
+      if (Status read = read_merge((*list)[i], rank++); !read.ok())
+        return read.in(fmt::format("{}[{}]", merges.path(), i));
   return Status();
+}
+
+Status Bpe::read_merge(const boost::json::value& value, std::int32_t rank) {
+  FLOW_ASSIGN(const auto pair, split_merge(value));
+  FLOW_ASSIGN(const std::int32_t left, known(pair.first));
+  FLOW_ASSIGN(const std::int32_t right, known(pair.second));
+  FLOW_ASSIGN(const std::int32_t joined, known(std::string(pair.first).append(pair.second)));
+  merges_.put(left, right, {rank, joined});
+  return Status();
+}
+
+Result<std::int32_t> Bpe::known(std::string_view token) const {
+  if (const std::optional<std::int32_t> id = id_of(token)) return *id;
+  return flow::errorf("'{}' is not in the vocabulary", token);
 }
 
 Status Bpe::read_options(const JsonNode& model) {
@@ -211,8 +236,7 @@ Status Bpe::read_options(const JsonNode& model) {
     return dropout->error("not supported");
   if (const std::optional<JsonNode> node = model.find("unk_token")) {
     FLOW_ASSIGN(const std::string token, node->string());
-    unknown_ = id_of(token);
-    if (!unknown_) return node->error(fmt::format("'{}' is not in the vocabulary", token));
+    FLOW_ASSIGN(unknown_, known(token).in(node->path()));
   }
   FLOW_ASSIGN(fuse_unknown_, model.boolean_or("fuse_unk", false));
   FLOW_ASSIGN(byte_fallback_, model.boolean_or("byte_fallback", false));
@@ -221,11 +245,6 @@ Status Bpe::read_options(const JsonNode& model) {
 }
 
 // ---- encoding
-
-std::optional<std::int32_t> Bpe::id_of(std::string_view token) const {
-  const auto found = ids_.find(token);
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
-}
 
 void Bpe::encode(std::u16string_view text, const std::vector<Span>& pieces,
                  std::vector<std::int32_t>& ids) const {

@@ -42,6 +42,21 @@ class MergeTable {
   std::vector<Slot> slots_;  // power of two, at most half full
 };
 
+/// Token ids by spelling: an open-addressing table that leaves the spellings where they are.
+class TokenIndex {
+ public:
+  /// `tokens` are the spellings by id.
+  explicit TokenIndex(const std::vector<std::string_view>& tokens);
+  std::optional<std::int32_t> find(std::string_view token, const std::vector<std::string_view>& tokens) const;
+
+ private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::int32_t id = -1;
+  };
+  std::vector<Slot> slots_;  // power of two, at most half full
+};
+
 /// The `model` of a tokenizer file, of type BPE.
 class Bpe {
  public:
@@ -52,7 +67,7 @@ class Bpe {
   Bpe(Bpe&&) = default;
   Bpe& operator=(Bpe&&) = default;
 
-  std::optional<std::int32_t> id_of(std::string_view token) const;
+  std::optional<std::int32_t> id_of(std::string_view token) const { return index_.find(token, tokens_); }
   /// Entries by id; without data where the vocabulary has none.
   const std::vector<std::string_view>& tokens() const { return tokens_; }
 
@@ -61,10 +76,12 @@ class Bpe {
               std::vector<std::int32_t>& ids) const;
 
  private:
-  Bpe() : merges_(0) {}
+  Bpe() : index_(tokens_), merges_(0) {}
   flow::Status read_vocab(const JsonNode& vocab);
   flow::Status read_merges(const JsonNode& merges);
+  flow::Status read_merge(const boost::json::value& value, std::int32_t rank);
   flow::Status read_options(const JsonNode& model);
+  flow::Result<std::int32_t> known(std::string_view token) const;
 
   class Merger;
   void encode_piece(std::u16string_view piece, Merger& merger, std::vector<std::int32_t>& ids) const;
@@ -73,8 +90,8 @@ class Bpe {
   bool append_bytes(char32_t c, std::vector<std::int32_t>& ids) const;
 
   std::vector<char> spellings_;  // what the views below look at
-  std::unordered_map<std::string_view, std::int32_t> ids_;
   std::vector<std::string_view> tokens_;
+  TokenIndex index_;
   MergeTable merges_;
   std::array<std::int32_t, 0x200>
       low_chars_{};  // ids of the characters below U+0200, the byte alphabet among them; -1: none

@@ -113,7 +113,7 @@ Result<PreTokenizer> make_punctuation(const JsonNode& node) {
   if (const std::optional<JsonNode> given = node.find("behavior")) {
     FLOW_ASSIGN(behavior, read_behavior(*given));
   }
-  return split_by("[[:punct:]]", behavior, false);
+  return split_by("[\\p{P}$+<=>\\^`|~]", behavior, false);
 }
 
 Result<PreTokenizer> make_whitespace(const JsonNode&) {
@@ -156,10 +156,13 @@ Result<PreTokenizer> make_byte_level(const JsonNode& node) {
       "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
   FLOW_ASSIGN(const bool prefix, node.boolean_or("add_prefix_space", true));
   FLOW_ASSIGN(const bool use_regex, node.boolean_or("use_regex", true));
-  FLOW_ASSIGN(const PreTokenizer words, split_by(kWords, SplitBehavior::kIsolated, false));
-  return PreTokenizer([prefix, use_regex, words](Pieces& pieces) {
+  PreTokenizer words;
+  if (use_regex) {
+    FLOW_ASSIGN(words, split_by(kWords, SplitBehavior::kIsolated, false));
+  }
+  return PreTokenizer([prefix, words](Pieces& pieces) {
     if (prefix) FLOW_TRY(rewrite_pieces(pieces, with_space_in_front));
-    if (use_regex) FLOW_TRY(words(pieces));
+    if (words) FLOW_TRY(words(pieces));
     return rewrite_pieces(pieces, spell_bytes);
   });
 }

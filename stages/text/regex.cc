@@ -1,5 +1,7 @@
 #include "stages/text/regex.h"
 
+#include <limits>
+
 #include "stages/text/regex_syntax.h"
 #include "stages/text/utf8.h"
 
@@ -34,17 +36,19 @@ Result<Regex> Regex::literal(std::string_view text_utf8) {
 }
 
 RegexSearch::RegexSearch(const Regex& regex, std::u16string_view text)
-    : pattern_(regex.pattern_),
-      text_(false, text.data(), static_cast<std::int32_t>(text.size())),
-      matcher_(pattern_->matcher(text_, code_)) {
+    : pattern_(regex.pattern_), text_(text), matcher_(pattern_->matcher(code_)) {
+  if (text.size() > std::numeric_limits<std::int32_t>::max()) code_ = U_INDEX_OUTOFBOUNDS_ERROR;
   if (U_SUCCESS(code_)) matcher_->setStackLimit(kBacktrackBytes, code_);
 }
 
 Status RegexSearch::find_all(Span piece, std::vector<Span>& matches) {
-  if (U_SUCCESS(code_)) matcher_->region(piece.begin, piece.end, code_);
+  // The piece is a text of its own: inside a region of a longer one, ICU's look-behind sees what is before
+  // it.
+  const icu::UnicodeString input(false, text_.data() + piece.begin, piece.size());
+  if (U_SUCCESS(code_)) matcher_->reset(input);
   std::int32_t last_end = -1;
   while (U_SUCCESS(code_) && matcher_->find(code_)) {
-    const Span match{matcher_->start(code_), matcher_->end(code_)};
+    const Span match{piece.begin + matcher_->start(code_), piece.begin + matcher_->end(code_)};
     if (match.size() > 0 || match.begin != last_end) matches.push_back(match);
     last_end = match.end;
   }

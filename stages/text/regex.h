@@ -50,7 +50,7 @@ class RegexSearch {
 
  private:
   std::shared_ptr<const icu::RegexPattern> pattern_;
-  icu::UnicodeString text_;  // shares the caller's memory
+  std::u16string_view text_;
   UErrorCode code_ = U_ZERO_ERROR;
   std::unique_ptr<icu::RegexMatcher> matcher_;
 };

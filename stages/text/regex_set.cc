@@ -19,34 +19,35 @@ UnicodeSet known_set(const char16_t* icu_pattern) {
   return UnicodeSet(icu_pattern, code);
 }
 
-/// Sets whose names ICU lacks or whose members differ, by lower-case name.
-std::optional<UnicodeSet> special_set(std::string_view name) {
-  if (name == "word") return word_set();
-  if (name == "punct") return known_set(u"[\\p{P}$+<=>\\^`|~]");
-  if (name == "digit") return known_set(u"[\\p{Nd}]");
+/// Sets whose names ICU lacks or whose members differ, by lower-case name. In brackets, [[:punct:]] has the
+/// symbols too.
+std::optional<UnicodeSet> special_set(std::string_view name, bool bracketed) {
+  if (name == "word") return word_set(true);
+  if (name == "xdigit") return known_set(u"[0-9A-Fa-f]");
+  if (name == "punct" && bracketed) return known_set(u"[\\p{P}\\p{S}]");
   return std::nullopt;
 }
 
-Result<UnicodeSet> named_set(std::u32string_view name) {
+Result<UnicodeSet> named_set(std::u32string_view name, bool bracketed) {
   std::string key;
   for (const char32_t c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (!letter && c != '_' && c != ' ' && c != '-') return errorf("malformed property name");
     key += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   }
-  if (std::optional<UnicodeSet> set = special_set(key)) return *std::move(set);
+  if (std::optional<UnicodeSet> set = special_set(key, bracketed)) return *std::move(set);
   UErrorCode code = U_ZERO_ERROR;
   UnicodeSet set(icu::UnicodeString::fromUTF8("[\\p{" + key + "}]"), code);
   if (U_FAILURE(code)) return errorf("unknown character property '{}'", key);
   return set;
 }
 
-/// Reads a name up to `close`, with an optional '^' in front.
+/// Reads a name up to `close` (":]" or "}"), with an optional '^' in front.
 Result<UnicodeSet> read_named_set(PatternCursor& cursor, std::u32string_view close, bool negated) {
   if (cursor.accept(U"^")) negated = !negated;
   const std::size_t end = cursor.text.find(close, cursor.at);
   if (end == cursor.text.npos) return errorf("property name has no end");
-  FLOW_ASSIGN(UnicodeSet set, named_set(cursor.text.substr(cursor.at, end - cursor.at)));
+  FLOW_ASSIGN(UnicodeSet set, named_set(cursor.text.substr(cursor.at, end - cursor.at), close != U"}"));
   cursor.at = end + close.size();
   if (negated) set.complement();
   return set;
@@ -111,7 +112,7 @@ class ClassReader {
     if (cursor_.accept(U"[")) return add_set(read_class(cursor_, ignore_case_));
     const char32_t c = cursor_.next();
     if (c != '\\') return add_single(c);
-    FLOW_ASSIGN(std::optional<UnicodeSet> set, read_set_escape(cursor_));
+    FLOW_ASSIGN(std::optional<UnicodeSet> set, read_set_escape(cursor_, true));
     if (set) return add_set(*std::move(set));
     FLOW_ASSIGN(const char32_t literal, read_member_escape());
     return add_single(literal);
@@ -161,8 +162,10 @@ class ClassReader {
 
 }  // namespace
 
-UnicodeSet word_set() {
-  return known_set(u"[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]");
+UnicodeSet word_set(bool in_class) {
+  UnicodeSet set = known_set(u"[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]");
+  if (!in_class) set.addAll(known_set(u"[\u00B2\u00B3\u00B9\u00BC-\u00BE]"));
+  return set;
 }
 
 void close_over_case(UnicodeSet& set) {
@@ -170,7 +173,7 @@ void close_over_case(UnicodeSet& set) {
   set.removeAllStrings();
 }
 
-Result<std::optional<UnicodeSet>> read_set_escape(PatternCursor& cursor) {
+Result<std::optional<UnicodeSet>> read_set_escape(PatternCursor& cursor, bool in_class) {
   const char32_t c = cursor.peek();
   if (c == 'p' || c == 'P') {
     ++cursor.at;
@@ -187,7 +190,7 @@ Result<std::optional<UnicodeSet>> read_set_escape(PatternCursor& cursor) {
       set = known_set(u"[\\p{White_Space}]");
       break;
     case 'w':
-      set = word_set();
+      set = word_set(in_class);
       break;
     case 'h':
       set = known_set(u"[0-9a-fA-F]");

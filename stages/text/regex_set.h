@@ -28,8 +28,8 @@ struct PatternCursor {
 };
 
 /// Reads \d \s \w \h, their negations, or \p{...}, after the backslash; nothing, with the cursor unmoved,
-/// for other escapes.
-flow::Result<std::optional<icu::UnicodeSet>> read_set_escape(PatternCursor& cursor);
+/// for other escapes. See word_set() for `in_class`.
+flow::Result<std::optional<icu::UnicodeSet>> read_set_escape(PatternCursor& cursor, bool in_class);
 
 /// Reads the escape of a single character, after the backslash. Escaped letters without a meaning, and
 /// everything else, stand for themselves.
@@ -41,7 +41,8 @@ flow::Result<icu::UnicodeSet> read_class(PatternCursor& cursor, bool ignore_case
 /// Adds the case variants of the characters of `set`, single characters only.
 void close_over_case(icu::UnicodeSet& set);
 
-/// The set of word characters: letters, marks, decimal digits and connecting punctuation.
-icu::UnicodeSet word_set();
+/// The word characters \w: letters, marks, decimal digits and connecting punctuation; outside a class also
+/// the superscript digits and fractions of Latin-1.
+icu::UnicodeSet word_set(bool in_class);
 
 }  // namespace dsv

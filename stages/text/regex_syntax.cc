@@ -124,7 +124,7 @@ class Translator {
   }
 
   Status escape() {
-    FLOW_ASSIGN(const std::optional<UnicodeSet> set, read_set_escape(in_));
+    FLOW_ASSIGN(const std::optional<UnicodeSet> set, read_set_escape(in_, false));
     if (set) return set_atom(*set);
     switch (in_.peek()) {
       case 'A':
@@ -177,7 +177,7 @@ class Translator {
 
   Status word_boundary(bool here) {
     UnicodeString word;
-    append_set(word, word_set());
+    append_set(word, word_set(false));
     begin_atom();
     out_.append(u"(?:(?<=").append(word).append(here ? u")(?!" : u")(?=").append(word);
     out_.append(u")|(?<!").append(word).append(here ? u")(?=" : u")(?!").append(word).append(u"))");
