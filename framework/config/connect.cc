@@ -34,7 +34,7 @@ class NodeConnector {
       unknown = unknown || !sources;
       if (input < 0 || !sources) continue;
       edges += sources->size();
-      for (const Source& source : *sources) add_edge(input, source, ref.where);
+      for (const Source& source : *sources) unknown = !add_edge(input, source, ref.where) || unknown;
     }
     if (input < 0) return;
     const PortInfo& port = node_.stage->inputs[static_cast<std::size_t>(input)];
@@ -44,19 +44,21 @@ class NodeConnector {
     if (unknown) unknown_.push_back(input);
   }
 
-  void add_edge(int input, const Source& source, const Location& where) {
+  // False when the source does not fit, which is reported.
+  bool add_edge(int input, const Source& source, const Location& where) {
     const PortInfo& port = node_.stage->inputs[static_cast<std::size_t>(input)];
     const PacketType& given = *resolver_.port(source).type;
     if (port.type->id != given.id) {
       fail(where, fmt::format("input '{}' takes {}, but {} gives {}", port.name, port.type->name,
                               resolver_.name(source), given.name));
-      return;
+      return false;
     }
     if (source.feedback && node_.stage->policy == InputPolicy::all) {
       fail(where, fmt::format("input '{}' cannot be fed back: {} waits for all of its inputs", port.name,
                               node_.stage->name));
     }
     node_.inputs.push_back({input, source.node, source.output, source.feedback, where});
+    return true;
   }
 
   void check_connected(int input) {

@@ -36,8 +36,7 @@ std::optional<std::vector<json::value>> read_count(const YamlNode& node, std::si
   if (!count.ok() || !*count) return std::nullopt;
   const std::int64_t* number = (*count)->if_int64();
   if (!number || *number < 0) {
-    reading.fail(node.where,
-                 fmt::format("repeat count: expected an int from 0, found {}", json::serialize(**count)));
+    reading.fail(node.where, fmt::format("repeat count: expected an int from 0, found {}", shown(**count)));
     return std::nullopt;
   }
   if (std::cmp_greater(*number, room)) {
@@ -55,7 +54,7 @@ std::optional<std::vector<json::value>> read_over(const YamlNode& node, std::siz
   if (!list.ok()) reading.fail(node.where, list.status().in("repeat over").message());
   if (!list.ok() || !*list) return std::nullopt;
   if (!(*list)->is_array()) {
-    reading.fail(node.where, fmt::format("repeat over: expected a list, found {}", json::serialize(**list)));
+    reading.fail(node.where, fmt::format("repeat over: expected a list, found {}", shown(**list)));
     return std::nullopt;
   }
   const json::array& items = (*list)->get_array();
@@ -73,13 +72,13 @@ std::optional<std::vector<std::string>> repeat_keys(const std::vector<json::valu
   std::vector<std::string> keys;
   std::set<std::string> seen;
   for (const json::value& value : values) {
-    keys.push_back(value.is_string() ? std::string(value.get_string()) : json::serialize(value));
+    keys.push_back(value.is_string() ? std::string(value.get_string()) : shown(value));
     if ((!value.is_string() && !value.is_int64() && !value.is_uint64()) || !is_instance_key(keys.back())) {
-      reading.fail(where, fmt::format("repeat over: {} cannot be a part of a name", json::serialize(value)));
+      reading.fail(where, fmt::format("repeat over: {} cannot be a part of a name", shown(value)));
       return std::nullopt;
     }
     if (!seen.insert(keys.back()).second) {
-      reading.fail(where, fmt::format("repeat over: {} occurs twice", json::serialize(value)));
+      reading.fail(where, fmt::format("repeat over: {} occurs twice", shown(value)));
       return std::nullopt;
     }
   }
@@ -121,8 +120,8 @@ std::vector<Binding> read_bindings(const YamlNode* map, std::string_view section
   std::vector<Binding> bindings;
   if (!map) return bindings;
   if (!map->is_map()) {
-    reading.fail(map->where,
-                 fmt::format("{}: expected a map from ports to references, found {}", section, map->shown()));
+    reading.fail(map->where, fmt::format("{}expected a map from ports to references, found {}",
+                                         section.empty() ? "" : fmt::format("{}: ", section), map->shown()));
   }
   for (const auto& [port, where, value] : map->members) {
     Binding binding{port, where, {}};
@@ -207,7 +206,7 @@ std::vector<InputDecl> read_input_decls(const YamlNode* section, const PacketTyp
 }
 
 std::vector<Binding> read_output_decls(const YamlNode* section, const Reading& reading) {
-  std::vector<Binding> outputs = read_bindings(section, "outputs", reading);
+  std::vector<Binding> outputs = read_bindings(section, "", reading);
   for (const Binding& output : outputs) {
     if (output.refs.size() != 1) reading.fail(output.where, "an output of a composite is one reference");
   }

@@ -25,7 +25,8 @@ struct Reading {
 std::optional<std::string> read_entry_text(const YamlNode* node, std::string_view key,
                                            const Reading& reading);
 
-/// `section` is a map from ports to references: "node.port", a list of them, or {from: ..., feedback: true}.
+/// A map from ports to references: "node.port", a list of them, or {from: ..., feedback: true}. Messages
+/// name the section.
 std::vector<Binding> read_bindings(const YamlNode* map, std::string_view section, const Reading& reading);
 
 /// Whether `when` or `remove` leave the entry out; nullopt when that is unknown.

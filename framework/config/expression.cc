@@ -217,6 +217,10 @@ class Evaluator {
 
 }  // namespace
 
+std::string shown(const json::value& value) {
+  return value.is_double() ? fmt::format("{}", value.get_double()) : json::serialize(value);
+}
+
 const Value* Scope::find(std::string_view name) const {
   for (const Scope* scope = this; scope; scope = scope->outer_) {
     if (const auto it = scope->values_.find(name); it != scope->values_.end()) return &it->second;

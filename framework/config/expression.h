@@ -23,6 +23,9 @@ namespace flow::config {
 /// computed from an unknown value is unknown, so that one mistake gives one message.
 using Value = std::optional<boost::json::value>;
 
+/// A value for messages and within texts: JSON, but floats in their shortest form.
+std::string shown(const boost::json::value& value);
+
 /// Names that an expression sees; inner scopes hide outer ones.
 class Scope {
  public:

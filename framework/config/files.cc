@@ -1,5 +1,6 @@
 #include "framework/config/files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -15,15 +16,17 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
-// The names of the YAML files in these folders.
-std::vector<std::string> yaml_files(const std::vector<fs::path>& folders) {
+// What `name`, a path relative to one of these folders, could have meant: the YAML files next to it.
+std::vector<std::string> yaml_files(const std::vector<fs::path>& folders, const std::string& name) {
+  const fs::path parent = fs::path(name).parent_path();
   std::vector<std::string> names;
   for (const fs::path& folder : folders) {
     std::error_code error;
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      if (it->path().extension() == ".yaml") names.push_back(it->path().filename().string());
+    for (fs::directory_iterator it(folder / parent, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".yaml") names.push_back((parent / it->path().filename()).string());
     }
   }
+  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -90,10 +93,10 @@ Result<std::string> Files::find_pipeline(const std::string& name) const {
          {dir / name, dir / "pipelines" / name, dir / "pipelines" / (name + ".yaml")}) {
       if (is_file(candidate)) return candidate.string();
     }
-    searched.push_back(dir / "pipelines");
+    searched.insert(searched.end(), {dir, dir / "pipelines"});
   }
   if (fs::is_directory(name, ignored)) return errorf("'{}' is a folder, expected a YAML file", name);
-  return Status::error(unknown_name("file", name, yaml_files(searched)));
+  return Status::error(unknown_name("file", name, yaml_files(searched, name)));
 }
 
 Result<std::string> Files::find_composite(const std::string& name, const std::string& named_in) const {
@@ -104,7 +107,7 @@ Result<std::string> Files::find_composite(const std::string& name, const std::st
     if (is_file(candidate)) return candidate.string();
   }
   if (searched[0].empty()) searched[0] = ".";
-  return Status::error(unknown_name("file", name, yaml_files(searched)));
+  return Status::error(unknown_name("file", name, yaml_files(searched, name)));
 }
 
 Result<const YamlNode*> Files::load(const std::string& path) {

@@ -101,9 +101,9 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   if (const auto near = nearest(name, candidates); !near.empty()) {
     return text + fmt::format("; did you mean '{}'?", near);
   }
-  if (candidates.empty()) return text + "; there is none";
+  if (candidates.empty()) return text + "; none is known";
   if (candidates.size() > kMostListed) return text;
-  return text + fmt::format("; there is {}", fmt::join(candidates, ", "));
+  return text + fmt::format("; known: {}", fmt::join(candidates, ", "));
 }
 
 }  // namespace flow::config

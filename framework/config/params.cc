@@ -99,7 +99,7 @@ class DeclReader {
     info.set = [type = info.type, allowed = read_choices()](void*, const json::value& value) -> Status {
       FLOW_TRY(check_type(type, value));
       if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return {};
-      return errorf("{} is none of: {}", json::serialize(value), json::serialize(json::value(allowed)));
+      return errorf("{} is none of: {}", shown(value), shown(json::value(allowed)));
     };
   }
 

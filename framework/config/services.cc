@@ -144,7 +144,7 @@ std::vector<int> ServiceTable::bind(const std::vector<UseInfo>& uses, const Yaml
     for (const YamlMember& m : bindings->members) {
       const std::vector<std::string> known = names_of(uses);
       if (std::find(known.begin(), known.end(), m.key) == known.end()) {
-        errors.add(m.where, subject, unknown_name("use of a service", m.key, known));
+        errors.add(m.where, subject, unknown_name("service use", m.key, known));
       }
     }
   }

@@ -60,11 +60,9 @@ Status append(const json::value& value, std::string& text) {
   if (value.is_string()) {
     text += value.get_string();
   } else if (value.is_array() || value.is_object() || value.is_null()) {
-    return errorf("{} cannot be a part of a text", json::serialize(value));
-  } else if (value.is_double()) {
-    text += fmt::format("{}", value.get_double());
+    return errorf("{} cannot be a part of a text", shown(value));
   } else {
-    text += json::serialize(value);
+    text += shown(value);
   }
   return {};
 }
@@ -150,7 +148,7 @@ Result<std::optional<std::string>> read_text(const YamlNode& node, const Scope& 
   if (!node.is_scalar()) return errorf("expected text, found {}", node.shown());
   FLOW_ASSIGN(const Value value, substitute(node.text, scope));
   if (!value) return std::optional<std::string>();
-  if (!value->is_string()) return errorf("expected text, found {}", json::serialize(*value));
+  if (!value->is_string()) return errorf("expected text, found {}", shown(*value));
   return std::optional(std::string(value->get_string()));
 }
 
@@ -159,7 +157,7 @@ Result<std::optional<bool>> read_condition(const YamlNode& node, const Scope& sc
   FLOW_ASSIGN(const Value value,
               has_reference(node.text) ? substitute(node.text, scope) : evaluate(node.text, scope));
   if (!value) return std::optional<bool>();
-  if (!value->is_bool()) return errorf("expected a condition (bool), found {}", json::serialize(*value));
+  if (!value->is_bool()) return errorf("expected a condition (bool), found {}", shown(*value));
   return std::optional(value->get_bool());
 }
 

@@ -49,7 +49,7 @@ TEST_P(BadGraph, IsRefusedWithExactlyItsErrors) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, BadGraph, testing::ValuesIn(bad_graphs()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& graph) { return graph.param; });
 
 }  // namespace
 }  // namespace flow_test

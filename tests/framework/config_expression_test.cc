@@ -132,7 +132,7 @@ TEST(Expression, SaysWhatIsWrong) {
       {"'open", "a text without its closing '"},
       {"nn", "no name 'nn'; did you mean 'n'?"},
       {"config.layer", "no member 'layer' in 'config'; did you mean 'layers'?"},
-      {"config.rope.zzzzzz", "no member 'zzzzzz' in 'config.rope'; there is kind"},
+      {"config.rope.zzzzzz", "no member 'zzzzzz' in 'config.rope'; known: kind"},
       {"n.x", "'n' is int and has no members"},
       {"n[0]", "'n' is int and has no elements"},
       {"list[3]", "index 3 is outside 'list', which has 3 elements"},

@@ -1,4 +1,5 @@
-// Small stages, services and values for tests of graph loading; they register once in a program.
+// Small stages, services and values for tests of graph loading. Include in one file of a program: they
+// register.
 #pragma once
 
 #include <string>

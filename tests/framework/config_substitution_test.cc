@@ -77,7 +77,7 @@ TEST(Substitution, SaysWhatIsWrong) {
   const Scope scope = test_scope();
   EXPECT_EQ(substitute("${n", scope).status().message(), "'${' without its '}'");
   EXPECT_EQ(substitute("x${m}", scope).status().message(),
-            "in '${m}': no name 'm'; there is TOP, broken, list, n, word, x");
+            "in '${m}': no name 'm'; known: TOP, broken, list, n, word, x");
   EXPECT_EQ(substitute("x${list}", scope).status().message(), "[1,2] cannot be a part of a text");
   EXPECT_EQ(substitute("${}", scope).status().message(), "in '${}': expected a value, found the end");
 }
@@ -145,8 +145,8 @@ TEST(Names, SuggestTheNearestWithinAFewEdits) {
   EXPECT_EQ(nearest("alyer", names), "layer") << "a swap is one edit";
   EXPECT_EQ(nearest("pth", names), "path");
   EXPECT_EQ(nearest("something", names), "");
-  EXPECT_EQ(unknown_name("option", "q", {}), "no option 'q'; there is none");
-  EXPECT_EQ(unknown_name("option", "zzz", names), "no option 'zzz'; there is max_ngram, layer, path");
+  EXPECT_EQ(unknown_name("option", "q", {}), "no option 'q'; none is known");
+  EXPECT_EQ(unknown_name("option", "zzz", names), "no option 'zzz'; known: max_ngram, layer, path");
 }
 
 TEST(Names, MatchPatternsWithinAndAcrossParts) {
