@@ -121,7 +121,7 @@ void Node::run(Invocation& invocation) {
     recorder->record(plan_.executor, std::move(span));  // its id stays
   }
   if (status.ok() && !control.stopped()) status = send(invocation, context.emissions());
-  control.fail(status.in(subject(plan_)));
+  if (!status.ok()) control.fail(status.in(subject(plan_)));
   if (source_) source_->ended(context.finished());
 }
 
