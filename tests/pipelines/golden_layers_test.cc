@@ -72,7 +72,8 @@ class GoldenLayers : public ::testing::TestWithParam<GoldenCase> {
   Selection selection_before() const;
   void check_engram();
   void check_selection(const Selection& selection);
-  HyperMix check_collapse(const ResidualStream& in, const char* block, const std::string& expected);
+  HyperMix check_attention_input(const ResidualStream& in);
+  HyperMix check_ffn_input(const ResidualStream& in);
   void check_attention();
   void check_gate();
   void check_experts();
@@ -121,10 +122,24 @@ void GoldenLayers::check_engram() {
   EXPECT_TRUE(near_bf16(out->h.all(), golden("engram_out").as<bf16>(), 1, 0.01)) << prefix_ << "engram_out";
 }
 
-HyperMix GoldenLayers::check_collapse(const ResidualStream& in, const char* block, const std::string& expected) {
-  auto& stage = open_.stage("HyperCollapse", {{"layer", layer_}, {"block", block}});
+HyperMix GoldenLayers::check_attention_input(const ResidualStream& in) {
+  auto& stage = open_.stage("HyperCollapse", {{"layer", layer_}, {"block", "attn"}});
   auto x = run<Activations>(stage.put(input<ResidualStream>("stream"), in), "x");
-  EXPECT_TRUE(near_bf16(x->x.all(), golden(expected).as<bf16>(), 1, 0.01)) << prefix_ << expected;
+  EXPECT_TRUE(near_bf16(x->x.all(), golden("attn_in").as<bf16>(), 1, 0.01)) << prefix_ << "attn_in";
+  return *stage.get(flow::Out<HyperMix>{"mix", ""});
+}
+
+/// The reference's stream between the sub-blocks is not among the goldens. Ours may be a bf16 step away from
+/// it where it was rounded, which the sum over copies turns into a share of the row's size.
+HyperMix GoldenLayers::check_ffn_input(const ResidualStream& in) {
+  auto& stage = open_.stage("HyperCollapse", {{"layer", layer_}, {"block", "ffn"}});
+  auto x = run<Activations>(stage.put(input<ResidualStream>("stream"), in), "x");
+  const Rows<bf16> expected = rows_of<bf16>(golden("ffn_in"));
+  for (std::int64_t t = 0; t < expected.rows(); ++t) {
+    const Closeness close = closeness(x->x.row(t), expected.row(t), expected.cols());
+    EXPECT_GE(close.cosine, 0.99999) << prefix_ << "ffn_in, token " << t;
+    EXPECT_LE(close.worst, 0x1p-7) << prefix_ << "ffn_in, token " << t;
+  }
   return *stage.get(flow::Out<HyperMix>{"mix", ""});
 }
 
@@ -199,7 +214,7 @@ void GoldenLayers::check_experts() {
 void GoldenLayers::check_layer() {
   check_engram();
   const ResidualStream in = stream("x_in", "pre_in");
-  const HyperMix attn = check_collapse(in, "attn", "attn_in");
+  const HyperMix attn = check_attention_input(in);
   check_attention();
   auto expand = [&](const ResidualStream& h, const HyperMix& mix, const std::string& y) {
     auto& stage = open_.stage("HyperExpand");
@@ -207,7 +222,7 @@ void GoldenLayers::check_layer() {
     return *run<ResidualStream>(stage, "stream");
   };
   const ResidualStream middle = expand(in, attn, "attn_out");
-  const HyperMix ffn = check_collapse(middle, "ffn", "ffn_in");
+  const HyperMix ffn = check_ffn_input(middle);
   check_gate();
   check_experts();
   const ResidualStream out = expand(middle, ffn, "ffn_out");
