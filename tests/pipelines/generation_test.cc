@@ -1,0 +1,134 @@
+// `pipelines/greedy.yaml` from a prompt to its text, against the released reference.
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "tests/golden/golden_file.h"
+#include "tests/pipelines/pipeline_run.h"
+
+namespace dsv::testing {
+namespace {
+
+const std::string kGreedy = "pipelines/greedy.yaml";
+const std::string kGoldenA = source("tests/golden/a/checkpoint");
+
+TEST(Greedy, AnswersItsDefaultPrompt) {
+  const Outcome run = run_pipeline(kGreedy, {});
+  ASSERT_TRUE(run.status.ok()) << run.status.message();
+  EXPECT_EQ(run.text, " Paris.");
+  EXPECT_EQ(run.sequence().at("finish_reason"), "stop");
+  EXPECT_EQ(run.sequence().at("text"), " Paris.");
+}
+
+TEST(Greedy, GivesTheReferencesTokensOnAllPromptsOfTheDemo) {
+  std::ifstream file(source("tests/golden/demo/prompts.json"));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  for (const boost::json::value& entry : boost::json::parse(text).as_array()) {
+    const boost::json::object& prompt = entry.as_object();
+    const auto ids = boost::json::value_to<std::vector<std::int32_t>>(prompt.at("ids"));
+    const auto expected = boost::json::value_to<std::vector<std::int32_t>>(prompt.at("generated"));
+    const auto gaps = boost::json::value_to<std::vector<double>>(prompt.at("top2_gap"));
+    const std::string shown(prompt.at("prompt").as_string());
+    const Outcome run = run_pipeline(kGreedy, {{"prompt", shown}, {"max_new_tokens", std::to_string(expected.size())}});
+    ASSERT_TRUE(run.status.ok()) << run.status.message();
+    EXPECT_EQ(boost::json::value_to<std::vector<std::int32_t>>(run.sequence().at("prompt_ids")), ids) << shown;
+    std::vector<std::int32_t> generated = run.generated();
+    if (run.sequence().at("finish_reason") == "stop") generated.push_back(1);  // EOS is not handed on
+    for (std::size_t i = 0; i < expected.size() && gaps[i] > 0.5; ++i) {
+      ASSERT_LT(i, generated.size()) << shown;
+      EXPECT_EQ(generated[i], expected[i]) << shown << ", token " << i;
+    }
+  }
+}
+
+/// Agreement of two rows of logits.
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) ab += double{a[i]} * b[i], aa += double{a[i]} * a[i], bb += double{b[i]} * b[i];
+  return ab / std::sqrt(aa * bb);
+}
+
+std::vector<std::vector<float>> rows_of(const GoldenTensor& tensor) {
+  const std::vector<float> all = tensor.as<float>();
+  std::vector<std::vector<float>> rows;
+  const auto width = static_cast<std::size_t>(tensor.dim(1));
+  for (std::size_t at = 0; at < all.size(); at += width) rows.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(at), all.begin() + static_cast<std::ptrdiff_t>(at + width));
+  return rows;
+}
+
+/// A golden run and how close a run of ours must be (tests/golden/README.md).
+struct WholeRun {
+  const char* name;
+  std::string checkpoint, golden, index_keys;
+  double prefill_cosine, prefill_share, prefill_floor, decode_cosine, clear_gap;
+};
+
+class WholeGoldenRun : public ::testing::TestWithParam<WholeRun> {};
+
+void expect_same_choice(const std::vector<float>& ours, const std::vector<float>& theirs, double clear_gap, const std::string& where) {
+  std::vector<float> sorted = theirs;
+  std::nth_element(sorted.begin(), sorted.begin() + 1, sorted.end(), std::greater<>());
+  if (sorted[0] - sorted[1] <= clear_gap) return;
+  EXPECT_EQ(std::max_element(ours.begin(), ours.end()) - ours.begin(), std::max_element(theirs.begin(), theirs.end()) - theirs.begin()) << where;
+}
+
+TEST_P(WholeGoldenRun, FedTheReferencesTokensStaysWithinTheBoundsInPrefillAndDecode) {
+  const WholeRun& want = GetParam();
+  const GoldenFile golden(want.golden);
+  const TemporaryFolder folder;
+  const Outcome run = run_pipeline(kGreedy,
+                                   {{"checkpoint", want.checkpoint},
+                                    {"prompt_ids", list(golden["prompt_ids"].as<std::int32_t>())},
+                                    {"continuation_ids", list(golden["decode.input_ids"].as<std::int32_t>())},
+                                    {"index_keys", want.index_keys},
+                                    {"logits", "all"}},
+                                   {{"backbone.head.logits", folder / "logits.safetensors"}});
+  ASSERT_TRUE(run.status.ok()) << run.status.message();
+  const auto ours = tapped_logits(folder / "logits.safetensors");
+  const auto prefill = rows_of(golden["prefill.logits"]), decode = rows_of(golden["decode.logits"]);
+  ASSERT_EQ(ours.size(), prefill.size() + decode.size());
+  std::size_t close = 0;
+  double lowest = 1, lowest_decode = 1;
+  for (std::size_t p = 0; p < prefill.size(); ++p) {
+    const double c = cosine(ours[p], prefill[p]);
+    close += c >= want.prefill_cosine;
+    lowest = std::min(lowest, c);
+    expect_same_choice(ours[p], prefill[p], want.clear_gap, "prefill " + std::to_string(p));
+  }
+  for (std::size_t k = 0; k < decode.size(); ++k) {
+    const auto& row = ours[prefill.size() + k];
+    lowest_decode = std::min(lowest_decode, cosine(row, decode[k]));
+    expect_same_choice(row, decode[k], want.clear_gap, "decode " + std::to_string(k));
+  }
+  const double share = static_cast<double>(close) / static_cast<double>(prefill.size());
+  RecordProperty("prefill_share", std::to_string(share));
+  std::printf("%s: prefill cosine >= %g at %.1f %% of positions, lowest %.6f; decode lowest %.6f\n", want.name, want.prefill_cosine, 100 * share, lowest, lowest_decode);
+  EXPECT_GE(share, want.prefill_share);
+  EXPECT_GE(lowest, want.prefill_floor);
+  EXPECT_GE(lowest_decode, want.decode_cosine);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WholeGoldenRun,
+    ::testing::Values(WholeRun{"Text", kGoldenA, "a/text.safetensors", "own", 0.999, 0.85, 0.98, 0.999, 0.2},
+                      WholeRun{"Short", kGoldenA, "a/short.safetensors", "own", 0.999, 1.0, 0.999, 0.999, 0.2},
+                      WholeRun{"ReferenceIndexSlot", kGoldenA, "a/text-reference-index-slot.safetensors", "reference_slot", 0.999, 0.85, 0.98, 0.999, 0.2},
+                      WholeRun{"Demo", "demo", "demo/text.safetensors", "own", 0.999, 0.90, 0.0, 0.999, 0.5}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(Continuation, ReportsLogProbabilitiesAndPerplexityOfTheGivenTokens) {
+  const Outcome run = run_pipeline(kGreedy, {{"prompt_ids", "0,334,315,294,1894,287"}, {"continuation_ids", "1211,16"}});
+  ASSERT_TRUE(run.status.ok()) << run.status.message();
+  const auto& sequence = run.sequence();
+  EXPECT_EQ(run.generated(), (std::vector<std::int32_t>{1211, 16}));
+  EXPECT_EQ(sequence.at("finish_reason"), "continuation");
+  const auto logs = boost::json::value_to<std::vector<double>>(sequence.at("log_probabilities"));
+  ASSERT_EQ(logs.size(), 2u);
+  EXPECT_NEAR(sequence.at("perplexity").as_double(), std::exp(-(logs[0] + logs[1]) / 2), 1e-12);
+  EXPECT_GT(logs[0], -0.01);  // the demo is sure of Paris
+}
+
+}  // namespace
+}  // namespace dsv::testing
