@@ -20,7 +20,7 @@
 namespace dsv::avx512 {
 namespace {
 
-constexpr int kRowTile = 4, kTokenTile = 4;
+constexpr int kRowTile = 4, kTokenTile = 3, kBlockRows = 8;
 
 // Each builds on the one before.
 // clang-format off
@@ -28,28 +28,47 @@ constexpr int kRowTile = 4, kTokenTile = 4;
 #include "stages/kernels/generic_exp.inc"
 #include "stages/kernels/generic_elementwise.inc"
 #include "stages/kernels/generic_products.inc"
+#include "stages/kernels/generic_blocked.inc"
 #include "stages/kernels/generic_attention.inc"
 // clang-format on
 
-constexpr int kStepBlocks = 4, kFp4Tokens = 4;
+/// The decoded codes of sixteen rows of a block: [even, odd columns][word][row * 4 + byte].
+using TileCodes = std::uint8_t[2][4][64];
+
+constexpr int kStepBlocks = 4, kFp4Tokens = 8;
 
 /// Twice the weights plus 12, one byte each, of 128 columns.
 struct Codes {
   __m512i even, odd;
 };
 
+// Four copies of the sixteen values: a byte permutation looks at six bits, so nibbles need no mask.
+inline __m512i code_table() {
+  return _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+}
+inline Codes decode(__m512i packed) {
+  return {_mm512_permutexvar_epi8(packed, code_table()),
+          _mm512_permutexvar_epi8(_mm512_srli_epi16(packed, 4), code_table())};
+}
 inline Codes decode(const std::uint8_t* p, int blocks) {
-  // Four copies of the sixteen values: a byte permutation looks at six bits, so the nibble needs no mask.
-  const __m512i table =
-      _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
-  const __m512i packed = _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1 << 2 * blocks) - 1), p);
-  return {_mm512_permutexvar_epi8(packed, table),
-          _mm512_permutexvar_epi8(_mm512_srli_epi16(packed, 4), table)};
+  return decode(_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1 << 2 * blocks) - 1), p));
+}
+
+using Words = __m512i;
+inline Words words_load(const std::uint8_t* p) {
+  return _mm512_loadu_si512(p);
+}
+inline void words_store(float* p, Words w) {
+  _mm512_storeu_si512(p, w);
+}
+
+inline Words scale_words(const std::uint8_t* p) {
+  const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm512_max_epu32(_mm512_slli_epi32(codes, 23), _mm512_set1_epi32(0x400000));
 }
 
 inline __m512 step_scales(const std::uint8_t* p) {
-  const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_slli_epi32(codes, 23), _mm512_set1_epi32(0x400000)));
+  return _mm512_castsi512_ps(scale_words(p));
 }
 
 inline __m512i multiply_add(__m512i sum, const Codes& c, const std::int8_t (&digit)[2][64]) {
@@ -83,7 +102,71 @@ inline void add_blocks(__m128& sum, const Codes* codes, const LimbGroup& x, int,
   sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(v, 3));
 }
 
+// Pairs of words, of double words and of 128-bit lanes change places until rows are columns.
+inline void transpose(Words (&w)[16]) {
+  Words a[16];
+  for (int i = 0; i < 16; i += 4) {
+    const Words low01 = _mm512_unpacklo_epi32(w[i], w[i + 1]), high01 = _mm512_unpackhi_epi32(w[i], w[i + 1]);
+    const Words low23 = _mm512_unpacklo_epi32(w[i + 2], w[i + 3]),
+                high23 = _mm512_unpackhi_epi32(w[i + 2], w[i + 3]);
+    a[i] = _mm512_unpacklo_epi64(low01, low23);
+    a[i + 1] = _mm512_unpackhi_epi64(low01, low23);
+    a[i + 2] = _mm512_unpacklo_epi64(high01, high23);
+    a[i + 3] = _mm512_unpackhi_epi64(high01, high23);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const Words low = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x44),
+                high = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xee);
+    const Words low2 = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x44);
+    const Words high2 = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xee);
+    w[i] = _mm512_shuffle_i32x4(low, low2, 0x88);
+    w[i + 4] = _mm512_shuffle_i32x4(low, low2, 0xdd);
+    w[i + 8] = _mm512_shuffle_i32x4(high, high2, 0x88);
+    w[i + 12] = _mm512_shuffle_i32x4(high, high2, 0xdd);
+  }
+}
+
+inline void store_codes(Words packed, std::uint8_t* even, std::uint8_t* odd) {
+  const Codes codes = decode(packed);
+  _mm512_store_si512(even, codes.even);
+  _mm512_store_si512(odd, codes.odd);
+}
+
+inline __m512i broadcast_word(const std::int8_t* p) {
+  std::int32_t word;
+  std::memcpy(&word, p, sizeof word);
+  return _mm512_set1_epi32(word);
+}
+
+template <int N>
+inline void tile_sums(const TileCodes& codes, const LimbGroup* const* x, int block, Part* out) {
+  __m512i coarse[N], middle[N];
+  for (int j = 0; j < N; ++j) coarse[j] = middle[j] = _mm512_setzero_si512();
+  for (int i = 0; i < 8; ++i) {
+    const int odd = i / 4, at = 16 * block + 4 * (i % 4);
+    const __m512i w = _mm512_load_si512(codes[odd][i % 4]);
+    for (int j = 0; j < N; ++j) {
+      coarse[j] = _mm512_dpbusd_epi32(coarse[j], w, broadcast_word(x[j]->coarse[odd] + at));
+      middle[j] = _mm512_dpbusd_epi32(middle[j], w, broadcast_word(x[j]->middle[odd] + at));
+    }
+  }
+  for (int j = 0; j < N; ++j) {
+    __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(coarse[j], 8), middle[j]);
+    if (x[j]->has_fine) {
+      sum = _mm512_slli_epi32(sum, 3);
+      for (int i = 0; i < 8; ++i) {
+        const __m512i digits = broadcast_word(x[j]->fine[i / 4] + 16 * block + 4 * (i % 4));
+        sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(codes[i / 4][i % 4]), digits);
+      }
+    }
+    out[j] = _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, _mm512_set1_epi32(x[j]->bias[4 * block])));
+  }
+}
+
+// clang-format off
 #include "stages/kernels/generic_fp4.inc"
+#include "stages/kernels/generic_fp4_tiles.inc"
+// clang-format on
 
 }  // namespace
 }  // namespace dsv::avx512

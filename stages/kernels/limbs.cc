@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "stages/kernels/quantizers.h"
 #include "stages/kernels/tables.h"
 
 namespace dsv {
@@ -52,25 +53,24 @@ bool holds_nan(const std::uint8_t* codes) {
   return nan;
 }
 
-/// Value * scale of a block, even columns before odd ones.
-void write_scaled(const std::uint8_t* codes, float scale, float* scaled) {
-  for (int c = 0; c < 32; ++c) scaled[c % 2 * 16 + c / 2] = kE4m3[codes[c]] * scale;
+std::int64_t values_bytes(std::int64_t cols) {
+  return (cols * std::int64_t{sizeof(bf16)} + 63) / 64 * 64;
 }
 
 }  // namespace
 
-LimbActivations::LimbActivations(const std::byte* prepared, std::int64_t cols)
-    : scaled(reinterpret_cast<const float*>(prepared)),
-      groups(reinterpret_cast<const LimbGroup*>(prepared + cols * std::int64_t{sizeof(float)})) {}
+const LimbGroup* limb_groups(const std::byte* prepared, std::int64_t cols) {
+  return reinterpret_cast<const LimbGroup*>(prepared + values_bytes(cols));
+}
 
 std::int64_t limb_prepared_bytes(std::int64_t cols) {
-  return cols * std::int64_t{sizeof(float)} + (cols + 127) / 128 * std::int64_t{sizeof(LimbGroup)};
+  return values_bytes(cols) + (cols + 127) / 128 * std::int64_t{sizeof(LimbGroup)};
 }
 
 void prepare_limbs(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols,
                    std::byte* prepared) {
-  float* scaled = reinterpret_cast<float*>(prepared);
-  std::byte* groups = prepared + cols * std::int64_t{sizeof(float)};
+  scalar::dequantize_fp8(codes, scales, cols, reinterpret_cast<bf16*>(prepared));
+  std::byte* groups = prepared + values_bytes(cols);
   for (std::int64_t c = 0; c < cols; c += 128, groups += sizeof(LimbGroup)) {
     LimbGroup group{};
     const int blocks = static_cast<int>(cols - c < 128 ? (cols - c) / 32 : 4);
@@ -79,7 +79,6 @@ void prepare_limbs(const std::uint8_t* codes, const std::uint8_t* scales, std::i
     for (int b = 0; b < blocks; ++b) {
       const std::uint8_t* block = codes + c + 32 * b;
       const float scale = e8m0_value(scales[c / 32 + b]);
-      write_scaled(block, scale, scaled + c + 32 * b);
       const float unit = holds_nan(block) ? std::numeric_limits<float>::quiet_NaN()
                          : group.has_fine ? 0x1p-10f
                                           : 0x1p-7f;

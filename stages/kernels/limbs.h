@@ -26,12 +26,9 @@ struct alignas(64) LimbGroup {
   bool has_fine;          ///< the unit is 2^-9 and `fine` counts; else it is 2^-6
 };
 
-/// A prepared token of the variants that use limbs: the scaled values [cols], then the groups.
-struct LimbActivations {
-  const float* scaled;
-  const LimbGroup* groups;  ///< ceil(cols / 128); missing blocks are zeros
-  LimbActivations(const std::byte* prepared, std::int64_t cols);
-};
+/// The groups of a prepared token, ceil(cols / 128); missing blocks are zeros. In front of them lies value *
+/// scale of every activation as bf16 [cols], padded to 64 bytes.
+const LimbGroup* limb_groups(const std::byte* prepared, std::int64_t cols);
 
 std::int64_t limb_prepared_bytes(std::int64_t cols);
 /// Kernels::prepare in that form.

@@ -11,7 +11,7 @@
 namespace dsv::portable {
 namespace {
 
-constexpr int kRowTile = 2, kTokenTile = 2;
+constexpr int kRowTile = 2, kTokenTile = 2, kBlockRows = 4;
 
 // Each builds on the one before.
 // clang-format off
@@ -19,6 +19,7 @@ constexpr int kRowTile = 2, kTokenTile = 2;
 #include "stages/kernels/generic_exp.inc"
 #include "stages/kernels/generic_elementwise.inc"
 #include "stages/kernels/generic_products.inc"
+#include "stages/kernels/generic_blocked.inc"
 #include "stages/kernels/generic_attention.inc"
 // clang-format on
 
@@ -35,32 +36,21 @@ struct PreparedFp4 {
   const float* scales;  // activation scale * 2^-10; NaN where the block holds a NaN
 };
 
-// A prepared token: scaled values [cols], blocks [cols / 32], scales [cols / 32].
-constexpr std::int64_t kBlockBytes = 32 * sizeof(float) + sizeof(Fp4Block) + sizeof(float);
+// A prepared token: value * scale as bf16 [cols], blocks [cols / 32], scales [cols / 32].
+constexpr std::int64_t kBlockBytes = 32 * sizeof(bf16) + sizeof(Fp4Block) + sizeof(float);
 
 std::int64_t prepared_bytes(std::int64_t cols) {
   return (cols / 32 * kBlockBytes + 63) / 64 * 64;
 }
 
 PreparedFp4 prepared_fp4(const std::byte* prepared, std::int64_t cols) {
-  const std::byte* blocks = prepared + cols * static_cast<std::int64_t>(sizeof(float));
+  const std::byte* blocks = prepared + cols * static_cast<std::int64_t>(sizeof(bf16));
   const std::byte* scales = blocks + cols / 32 * static_cast<std::int64_t>(sizeof(Fp4Block));
   return {reinterpret_cast<const Fp4Block*>(blocks), reinterpret_cast<const float*>(scales)};
 }
 
-/// Value * scale of every activation, even and odd columns of each 32 apart.
-void prepare_scaled(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, float* scaled) {
-  for (std::int64_t c = 0; c < cols; c += 32, scaled += 32) {
-    const float scale = e8m0_value(scales[c / 32]);
-    for (int i = 0; i < 16; ++i) {
-      scaled[i] = kE4m3[codes[c + 2 * i]] * scale;
-      scaled[16 + i] = kE4m3[codes[c + 2 * i + 1]] * scale;
-    }
-  }
-}
-
 void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, std::byte* prepared) {
-  prepare_scaled(codes, scales, cols, reinterpret_cast<float*>(prepared));
+  scalar::dequantize_fp8(codes, scales, cols, reinterpret_cast<bf16*>(prepared));
   const PreparedFp4 fp4 = prepared_fp4(prepared, cols);
   for (std::int64_t b = 0; b < cols / 32; ++b) {
     Fp4Block block;
