@@ -142,14 +142,19 @@ inline __m256i block_sums(const TileCodes& codes, const std::int8_t (&digit)[2][
 }
 
 template <int N>
-inline void tile_sums(const TileCodes& codes, const LimbGroup* const* x, int block, Part* out) {
+inline void tile_sums(const TileCodes& codes, const LimbGroup* const* x, int block, Words* out) {
   for (int j = 0; j < N; ++j) {
-    __m256i sum = _mm256_add_epi32(block_sums(codes, x[j]->coarse, block, 256),
-                                   block_sums(codes, x[j]->middle, block, 1));
-    if (x[j]->has_fine)
-      sum = _mm256_add_epi32(_mm256_slli_epi32(sum, 3), block_sums(codes, x[j]->fine, block, 1));
-    out[j] = _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, _mm256_set1_epi32(x[j]->bias[4 * block])));
+    out[j] = _mm256_add_epi32(block_sums(codes, x[j]->coarse, block, 256),
+                              block_sums(codes, x[j]->middle, block, 1));
   }
+}
+
+inline Words add_fine(const TileCodes& codes, const LimbGroup& x, int block, Words sum) {
+  return _mm256_add_epi32(_mm256_slli_epi32(sum, 3), block_sums(codes, x.fine, block, 1));
+}
+
+inline Part unbiased(Words sum, std::int32_t bias) {
+  return _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, _mm256_set1_epi32(bias)));
 }
 
 // clang-format off

@@ -139,28 +139,35 @@ inline __m512i broadcast_word(const std::int8_t* p) {
 }
 
 template <int N>
-inline void tile_sums(const TileCodes& codes, const LimbGroup* const* x, int block, Part* out) {
+inline void tile_sums(const TileCodes& codes, const LimbGroup* const* x, int block, Words* out) {
   __m512i coarse[N], middle[N];
   for (int j = 0; j < N; ++j) coarse[j] = middle[j] = _mm512_setzero_si512();
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
     const int odd = i / 4, at = 16 * block + 4 * (i % 4);
     const __m512i w = _mm512_load_si512(codes[odd][i % 4]);
+#pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
       coarse[j] = _mm512_dpbusd_epi32(coarse[j], w, broadcast_word(x[j]->coarse[odd] + at));
       middle[j] = _mm512_dpbusd_epi32(middle[j], w, broadcast_word(x[j]->middle[odd] + at));
     }
   }
-  for (int j = 0; j < N; ++j) {
-    __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(coarse[j], 8), middle[j]);
-    if (x[j]->has_fine) {
-      sum = _mm512_slli_epi32(sum, 3);
-      for (int i = 0; i < 8; ++i) {
-        const __m512i digits = broadcast_word(x[j]->fine[i / 4] + 16 * block + 4 * (i % 4));
-        sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(codes[i / 4][i % 4]), digits);
-      }
-    }
-    out[j] = _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, _mm512_set1_epi32(x[j]->bias[4 * block])));
+#pragma GCC unroll 8
+  for (int j = 0; j < N; ++j) out[j] = _mm512_add_epi32(_mm512_slli_epi32(coarse[j], 8), middle[j]);
+}
+
+// sum * 8 plus the products with the fine digits of one block.
+inline Words add_fine(const TileCodes& codes, const LimbGroup& x, int block, Words sum) {
+  sum = _mm512_slli_epi32(sum, 3);
+  for (int i = 0; i < 8; ++i) {
+    const __m512i digits = broadcast_word(x.fine[i / 4] + 16 * block + 4 * (i % 4));
+    sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(codes[i / 4][i % 4]), digits);
   }
+  return sum;
+}
+
+inline Part unbiased(Words sum, std::int32_t bias) {
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, _mm512_set1_epi32(bias)));
 }
 
 // clang-format off
