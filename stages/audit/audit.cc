@@ -97,6 +97,7 @@ class Auditor {
     FLOW_ASSIGN(
         context_.expected,
         expected_tensors(context_.config, context_.fp8_block.value_or(std::array{kRowBlock, kRowBlock})));
+    context_.expected_by_name.reserve(context_.expected.size());
     for (const ExpectedTensor& t : context_.expected) context_.expected_by_name.emplace(t.name, &t);
     for (const std::string_view name : context_.names)
       if (!context_.expected_by_name.contains(name)) context_.unexpected.push_back(name);

@@ -41,8 +41,8 @@ const TensorInfo* AuditContext::header(Finding& finding, std::string_view tensor
 void AuditContext::expect_header(Finding& finding, const ExpectedTensor& wanted, bool type_too) const {
   const TensorInfo* found = header(finding, wanted.name);
   if (found == nullptr) return;
-  finding.expect(found->shape == wanted.shape && (!type_too || found->dtype == wanted.dtype),
-                 "{}, expected {} {}", describe(*found), dtype_name(wanted.dtype), shape_text(wanted.shape));
+  if (found->shape == wanted.shape && (!type_too || found->dtype == wanted.dtype)) return;
+  finding.fail("{}, expected {} {}", describe(*found), dtype_name(wanted.dtype), shape_text(wanted.shape));
 }
 
 std::string AuditContext::describe(const TensorInfo& tensor) const {

@@ -51,7 +51,7 @@ void pairs(const AuditContext& a, Finding& f) {
       const bool last = i + 1 == scale->shape.size();
       even = covers(weight->shape[i] * (last ? packed : 1), scale->shape[i], block[last ? 1 : 0]);
     }
-    f.expect(even, "{} does not divide {} into blocks", a.describe(*scale), a.describe(*weight));
+    if (!even) f.fail("{} does not divide {} into blocks", a.describe(*scale), a.describe(*weight));
   }
 }
 
@@ -63,8 +63,9 @@ void fp8_blocks(const AuditContext& a, Finding& f) {
     const auto& block = *a.fp8_block;
     const std::vector<std::int64_t> expected = {blocks(weight->shape[0], block[0]),
                                                 blocks(weight->shape[1], block[1])};
-    f.expect(scale->shape == expected, "{}, expected {} for {} and blocks of {}x{}", a.describe(*scale),
-             shape_text(expected), shape_text(weight->shape), block[0], block[1]);
+    if (scale->shape != expected)
+      f.fail("{}, expected {} for {} and blocks of {}x{}", a.describe(*scale), shape_text(expected),
+             shape_text(weight->shape), block[0], block[1]);
   }
   if (a.fp8_block) f.note(fmt::format("{}x{}, {}", (*a.fp8_block)[0], (*a.fp8_block)[1], a.fp8_block_origin));
 }

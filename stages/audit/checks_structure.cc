@@ -91,8 +91,9 @@ void table_blocks(const AuditContext& a, Finding& f) {
     if (weight == nullptr || scale == nullptr || weight->shape.size() != 2) return;
     const std::vector<std::int64_t> expected = {weight->shape[0],
                                                 (weight->shape[1] + kRowBlock - 1) / kRowBlock};
-    f.expect(scale->shape == expected, "{}, expected {} for {} and blocks of 1x{}", a.describe(*scale),
-             shape_text(expected), shape_text(weight->shape), kRowBlock);
+    if (scale->shape != expected)
+      f.fail("{}, expected {} for {} and blocks of 1x{}", a.describe(*scale), shape_text(expected),
+             shape_text(weight->shape), kRowBlock);
   });
 }
 
@@ -167,8 +168,8 @@ void unquantized(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected) {
     if (t.dtype != DType::BF16 && t.dtype != DType::F32) continue;
     const TensorInfo* found = a.shards.find(t.name);
-    if (found != nullptr)
-      f.expect(found->dtype == t.dtype, "{}, expected {}", a.describe(*found), dtype_name(t.dtype));
+    if (found != nullptr && found->dtype != t.dtype)
+      f.fail("{}, expected {}", a.describe(*found), dtype_name(t.dtype));
   }
   a.expect_nothing_else(f, Owner::Quantized);
 }

@@ -1,6 +1,7 @@
 #include "stages/audit/random_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -21,11 +22,14 @@ double normal_quantile(double p) {
   return low;
 }
 
-/// `count` values of equal probability that follow the standard normal distribution.
-std::vector<double> normal_values(std::size_t count) {
-  std::vector<double> values(count);
-  for (std::size_t i = 0; i < count; ++i)
-    values[i] = normal_quantile((static_cast<double>(i) + 0.5) / static_cast<double>(count));
+/// kCount values of equal probability that follow the standard normal distribution.
+template <std::size_t kCount>
+const std::array<double, kCount>& normal_values() {
+  static const std::array<double, kCount> values = [] {
+    std::array<double, kCount> v;
+    for (std::size_t i = 0; i < kCount; ++i) v[i] = normal_quantile((static_cast<double>(i) + 0.5) / kCount);
+    return v;
+  }();
   return values;
 }
 
@@ -49,8 +53,9 @@ Distribution distribution_of(std::string_view tensor, std::span<const std::int64
 constexpr double kFp8Deviation = 4.0, kFp4Deviation = 2.0;
 
 std::uint32_t packed_fp4(std::size_t byte) {
-  static const std::vector<double> values = normal_values(16);
-  const auto code = [](std::size_t i) { return e2m1_code(static_cast<float>(values[i] * kFp4Deviation)); };
+  const auto code = [](std::size_t i) {
+    return e2m1_code(static_cast<float>(normal_values<16>()[i] * kFp4Deviation));
+  };
   return static_cast<std::uint32_t>(code(byte & 15) | code(byte >> 4) << 4);
 }
 
@@ -82,13 +87,13 @@ RandomWeights::RandomWeights(std::uint64_t seed, std::string_view tensor, DType 
   if (dtype == DType::F8_E8M0) {
     table_ = scale_codes(tensor, shape);
   } else if (dtype == DType::F8_E4M3) {
-    for (const double v : normal_values(256))
+    for (const double v : normal_values<256>())
       table_.push_back(e4m3_code(static_cast<float>(v * kFp8Deviation)));
   } else if (dtype == DType::I8 || dtype == DType::U8) {
     for (std::size_t byte = 0; byte < 256; ++byte) table_.push_back(packed_fp4(byte));
   } else {
     const Distribution d = distribution_of(tensor, shape);
-    for (const double v : normal_values(4096)) {
+    for (const double v : normal_values<4096>()) {
       const auto x = static_cast<float>(d.mean + d.deviation * v);
       table_.push_back(dtype == DType::BF16 ? bf16(x).bits : std::bit_cast<std::uint32_t>(x));
     }

@@ -115,14 +115,17 @@ class ShardScanner {
     set_.files_.push_back(std::move(file));
   }
 
+  /// Of files with the same header the one with a number in its name counts, else the first.
   void mark_duplicates() {
     std::map<std::uint64_t, const ShardFile*> seen;
-    for (ShardFile& file : set_.files_) {
-      if (file.state != State::Used) continue;
-      const auto [at, added] = seen.emplace(file.header.fingerprint, &file);
-      if (added || !same_header(at->second->path, file.path)) continue;
-      file.state = State::Duplicate;
-      file.error = at->second->path.filename();
+    for (const bool in_series : {true, false}) {
+      for (ShardFile& file : set_.files_) {
+        if (file.state != State::Used || numbered(file.shard).has_value() != in_series) continue;
+        const auto [at, added] = seen.emplace(file.header.fingerprint, &file);
+        if (added || !same_header(at->second->path, file.path)) continue;
+        file.state = State::Duplicate;
+        file.error = at->second->path.filename();
+      }
     }
   }
   static bool same_header(const fs::path& a, const fs::path& b) {
@@ -176,6 +179,9 @@ class ShardScanner {
   }
 
   void collect_tensors() {
+    std::size_t count = 0;
+    for (const ShardFile& file : set_.files_) count += file.header.tensors.size();
+    set_.at_hand_.reserve(count);
     for (std::size_t i = 0; i < set_.files_.size(); ++i) {
       ShardFile& file = set_.files_[i];
       if (file.state != State::Used) continue;
@@ -228,11 +234,15 @@ std::span<const std::string> ShardSet::waiting_for(std::string_view tensor) cons
 
 std::vector<std::string_view> ShardSet::names() const {
   std::vector<std::string_view> names;
-  for (const auto& [name, tensor] : at_hand_) names.push_back(name);
+  names.reserve(at_hand_.size());
+  for (const ShardFile& file : files_)
+    for (const TensorInfo& tensor : file.header.tensors)
+      if (find(tensor.name) == &tensor) names.push_back(tensor.name);
+  const auto at_hand = std::ssize(names);
   if (index_)
     for (const auto& [name, shard] : index_->shard_of)
       if (!at_hand_.contains(name)) names.push_back(name);
-  std::ranges::sort(names);
+  std::sort(names.begin() + at_hand, names.end());
   return names;
 }
 

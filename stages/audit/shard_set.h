@@ -23,9 +23,9 @@ struct ShardSetOptions {
   /// Accept files that end after their header, under any name.
   bool header_prefix = false;
   /// The index to use; empty: model.safetensors.index.json of the folder, where there is one.
-  std::filesystem::path index;
+  std::filesystem::path index = {};
   /// Called after each file that was looked at.
-  std::function<void(std::size_t done, std::size_t total)> progress;
+  std::function<void(std::size_t done, std::size_t total)> progress = {};
 };
 
 /// What became of one file of the folder.
@@ -71,7 +71,8 @@ class ShardSet {
   /// Shards that may hold a tensor that is Pending or Unknown.
   std::span<const std::string> waiting_for(std::string_view tensor) const;
 
-  /// Every name that a used header or the index holds, sorted.
+  /// Every name that a used header or the index holds: by file and place, then those that only the index
+  /// has, sorted.
   std::vector<std::string_view> names() const;
 
   const std::vector<ShardFile>& files() const { return files_; }

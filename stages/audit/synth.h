@@ -49,9 +49,9 @@ struct SynthOptions {
   SynthPayload payload = SynthPayload::Sparse;
   std::uint64_t seed = 1;  ///< of random weights
   bool index = true;       ///< write model.safetensors.index.json
-  std::vector<SynthFault> faults;
+  std::vector<SynthFault> faults = {};
   /// Called after each shard with bytes of payload written and to write.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
 };
 
 struct SynthReport {

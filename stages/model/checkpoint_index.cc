@@ -1,8 +1,10 @@
 #include "stages/model/checkpoint_index.h"
 
-#include <map>
+#include <algorithm>
+#include <numeric>
+#include <utility>
 
-#include "stages/model/json.h"
+#include "stages/model/json_events.h"
 
 namespace dsv {
 
@@ -13,50 +15,97 @@ using flow::Status;
 
 namespace {
 
-Status check_shard_name(std::string_view tensor, const json::value& shard) {
-  if (!shard.is_string())
-    return errorf("weight_map['{}'] is a {}, expected the name of a shard", tensor, json_kind(shard));
-  const std::string_view name = shard.get_string();
-  if (name.empty() || name.find('/') != name.npos || name == ".." || name == ".")
-    return errorf("weight_map['{}'] = '{}' is not the name of a file in this folder", tensor, name);
-  return {};
-}
+/// Fills an index from {"metadata": {"total_size": n}, "weight_map": {tensor: shard}}; no value is built,
+/// because a large model has many tensors.
+class IndexHandler : public JsonEvents<IndexHandler> {
+ public:
+  explicit IndexHandler(CheckpointIndex& index) : index_(index) {}
 
-std::optional<std::uint64_t> whole_number(const json::value& value) {
-  json::error_code error;
-  const auto number = value.to_number<std::uint64_t>(error);
-  return error ? std::nullopt : std::optional(number);
-}
+  bool has_map() const { return has_map_; }
 
-Result<CheckpointIndex> parse_index(const json::value& document) {
-  const json::object* root = document.if_object();
-  const json::value* map = root != nullptr ? root->if_contains("weight_map") : nullptr;
-  if (map == nullptr || !map->is_object()) return errorf("holds no object 'weight_map'");
-  CheckpointIndex index;
-  std::map<std::string_view, int> shards;
-  for (const auto& [tensor, shard] : map->get_object()) {
-    FLOW_TRY(check_shard_name(tensor, shard));
-    shards.emplace(shard.get_string(), 0);
+  bool on_object_begin(json::error_code& ec) {
+    if (++depth_ == 2) section_ = key_;
+    if (depth_ > 2) return entry("an object", ec);
+    if (depth_ == 2 && in_map() && std::exchange(has_map_, true))
+      refuse(ec, "key 'weight_map' is given twice");
+    return !ec;
   }
-  for (auto& [name, position] : shards) {
-    position = static_cast<int>(index.shards.size());
-    index.shards.emplace_back(name);
+  bool on_object_end(std::size_t, json::error_code&) {
+    if (depth_-- == 2) section_.clear();
+    return true;
   }
-  index.shard_of.reserve(map->get_object().size());
-  for (const auto& [tensor, shard] : map->get_object())
-    index.shard_of.emplace(tensor, shards.at(shard.get_string()));
-  const json::value* metadata = root->if_contains("metadata");
-  if (metadata != nullptr && metadata->is_object())
-    if (const json::value* total = metadata->get_object().if_contains("total_size"))
-      index.total_size = whole_number(*total);
-  return index;
+  bool on_array_begin(json::error_code& ec) {
+    ++depth_;
+    return entry("a list", ec);
+  }
+  bool on_array_end(std::size_t, json::error_code&) {
+    --depth_;
+    return true;
+  }
+  void key(std::string& text, json::error_code&) { key_.swap(text); }
+  void string(std::string& text, json::error_code& ec) {
+    if (!in_map() || depth_ != 2) return;
+    if (text.empty() || text.find('/') != text.npos || text == ".." || text == ".")
+      refuse(ec, fmt::format("weight_map['{}'] = '{}' is not the name of a file in this folder", key_, text));
+    else if (!index_.shard_of.emplace(key_, shard_number(text)).second)
+      refuse(ec, fmt::format("key '{}' is given twice", key_));
+  }
+  bool on_int64(std::int64_t value, json::string_view, json::error_code& ec) {
+    if (section_ == "metadata" && key_ == "total_size" && value >= 0)
+      index_.total_size = static_cast<std::uint64_t>(value);
+    return entry("a number", ec);
+  }
+  bool on_uint64(std::uint64_t, json::string_view, json::error_code& ec) { return entry("a number", ec); }
+  bool on_double(double, json::string_view, json::error_code& ec) { return entry("a number", ec); }
+  bool on_bool(bool, json::error_code& ec) { return entry("true or false", ec); }
+  bool on_null(json::error_code& ec) { return entry("null", ec); }
+
+ private:
+  bool in_map() const { return section_ == "weight_map"; }
+  /// Anything but a string: only the map cares.
+  bool entry(std::string_view kind, json::error_code& ec) {
+    if (!in_map()) return true;
+    return refuse(ec, fmt::format("weight_map['{}'] is {}, expected the name of a shard", key_, kind));
+  }
+  int shard_number(const std::string& name) {
+    if (!index_.shards.empty() && index_.shards[last_] == name) return static_cast<int>(last_);
+    const auto [at, added] = numbers_.emplace(name, index_.shards.size());
+    if (added) index_.shards.push_back(name);
+    last_ = at->second;
+    return static_cast<int>(last_);
+  }
+
+  CheckpointIndex& index_;
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::size_t last_ = 0;
+  std::string key_, section_;
+  int depth_ = 0;
+  bool has_map_ = false;
+};
+
+/// Sorts the shards by name, and renumbers the tensors' shards.
+void sort_shards(CheckpointIndex& index) {
+  std::vector<int> order(index.shards.size()), number(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int i) { return index.shards[static_cast<std::size_t>(i)]; });
+  for (std::size_t i = 0; i < order.size(); ++i)
+    number[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (auto& [tensor, shard] : index.shard_of) shard = number[static_cast<std::size_t>(shard)];
+  std::ranges::sort(index.shards);
 }
 
 }  // namespace
 
 Result<CheckpointIndex> load_checkpoint_index(const std::filesystem::path& file) {
-  FLOW_ASSIGN(const json::value document, load_json(file));
-  return parse_index(document).in(file.string());
+  constexpr std::uint64_t kMaxBytes = 256u << 20;
+  FLOW_ASSIGN(const std::string text, read_file(file, kMaxBytes));
+  CheckpointIndex index;
+  json::basic_parser<IndexHandler> parser(strict_options(), index);
+  if (const Status parsed = parse_events(parser, text); !parsed.ok())
+    return errorf("{}:{}", file.string(), parsed.message());
+  if (!parser.handler().has_map()) return errorf("{}: holds no object 'weight_map'", file.string());
+  sort_shards(index);
+  return index;
 }
 
 }  // namespace dsv

@@ -1,7 +1,6 @@
 #include "stages/model/json.h"
 
 #include <algorithm>
-#include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
 #include <cerrno>
 #include <charconv>
@@ -9,6 +8,8 @@
 #include <fstream>
 #include <system_error>
 #include <unordered_set>
+
+#include "stages/model/json_events.h"
 
 namespace dsv {
 
@@ -20,19 +21,11 @@ using flow::Result;
 
 /// Builds a value from parser events, refuses repeated keys, and reads floating numbers correctly
 /// rounded (this parser's own conversion may be off by one ulp).
-class StrictHandler {
+class StrictHandler : public JsonEvents<StrictHandler> {
  public:
-  static constexpr std::size_t max_object_size = std::size_t(-1);
-  static constexpr std::size_t max_array_size = std::size_t(-1);
-  static constexpr std::size_t max_key_size = std::size_t(-1);
-  static constexpr std::size_t max_string_size = std::size_t(-1);
-
   json::value release() { return stack_.release(); }
-  const std::string& complaint() const { return complaint_; }
   void reset() { stack_.reset(); }
 
-  bool on_document_begin(json::error_code&) { return true; }
-  bool on_document_end(json::error_code&) { return true; }
   bool on_object_begin(json::error_code&) {
     keys_.emplace_back();
     return true;
@@ -47,30 +40,11 @@ class StrictHandler {
     stack_.push_array(n);
     return true;
   }
-  bool on_key_part(json::string_view s, std::size_t, json::error_code&) {
-    text_.append(s.data(), s.size());
-    return true;
+  void key(std::string& text, json::error_code& ec) {
+    stack_.push_key(text);
+    if (!keys_.back().insert(text).second) refuse(ec, fmt::format("key '{}' is given twice", text));
   }
-  bool on_key(json::string_view s, std::size_t, json::error_code& ec) {
-    text_.append(s.data(), s.size());
-    stack_.push_key(text_);
-    if (!keys_.back().insert(text_).second) {
-      complaint_ = fmt::format("key '{}' is given twice", text_);
-      ec = make_error_code(std::errc::invalid_argument);
-    }
-    text_.clear();
-    return !ec;
-  }
-  bool on_string_part(json::string_view s, std::size_t, json::error_code&) {
-    text_.append(s.data(), s.size());
-    return true;
-  }
-  bool on_string(json::string_view s, std::size_t, json::error_code&) {
-    text_.append(s.data(), s.size());
-    stack_.push_string(text_);
-    text_.clear();
-    return true;
-  }
+  void string(std::string& text, json::error_code&) { stack_.push_string(text); }
   bool on_number_part(json::string_view s, json::error_code&) {
     number_.append(s.data(), s.size());
     return true;
@@ -102,41 +76,26 @@ class StrictHandler {
     stack_.push_null();
     return true;
   }
-  bool on_comment_part(json::string_view, json::error_code&) { return true; }
-  bool on_comment(json::string_view, json::error_code&) { return true; }
 
  private:
   json::value_stack stack_;
   std::vector<std::unordered_set<std::string>> keys_;
-  std::string text_, number_, complaint_;
+  std::string number_;
 };
 
-/// "line:column" of a byte offset, both counted from 1.
-std::string position(std::string_view text, std::size_t offset) {
+}  // namespace
+
+std::string text_position(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
   return fmt::format("{}:{}", line, before.size() - start + 1);
 }
 
-}  // namespace
-
 Result<json::value> parse_json(std::string_view text) {
-  json::parse_options options;
-  options.max_depth = kMaxJsonDepth;
-  json::basic_parser<StrictHandler> parser(options);
+  json::basic_parser<StrictHandler> parser(strict_options());
   parser.handler().reset();
-  json::error_code ec;
-  const std::size_t used = parser.write_some(false, text.data(), text.size(), ec);
-  if (ec) {
-    const std::string& complaint = parser.handler().complaint();
-    const std::string why = ec == json::error::too_deep ? fmt::format("nested deeper than {}", kMaxJsonDepth)
-                            : complaint.empty()         ? "not JSON: " + ec.message()
-                                                        : complaint;
-    return errorf("{}: {}", position(text, used), why);
-  }
-  const std::size_t rest = text.find_first_not_of(" \t\r\n", used);
-  if (rest != text.npos) return errorf("{}: text after the end of the JSON value", position(text, rest));
+  FLOW_TRY(parse_events(parser, text));
   return parser.handler().release();
 }
 

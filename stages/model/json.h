@@ -17,6 +17,9 @@ inline constexpr std::size_t kMaxJsonDepth = 32;
 /// Parses one JSON value. Errors are "line:column: what is wrong"; a key that an object repeats is one.
 flow::Result<boost::json::value> parse_json(std::string_view text);
 
+/// "line:column" of a byte of a text, both counted from 1.
+std::string text_position(std::string_view text, std::size_t offset);
+
 /// Reads a whole file. Errors name the file; a file over `max_bytes` is refused before it is read.
 flow::Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes);
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "stages/model/file.h"
-#include "stages/model/json.h"
+#include "stages/model/json_events.h"
 #include "stages/model/safetensors.h"
 
 namespace dsv {
@@ -114,18 +114,10 @@ class EntryChecker {
 };
 
 /// Follows the parser's events; no JSON value is built.
-class HeaderHandler {
+class HeaderHandler : public JsonEvents<HeaderHandler> {
  public:
-  static constexpr std::size_t max_object_size = std::size_t(-1);
-  static constexpr std::size_t max_array_size = std::size_t(-1);
-  static constexpr std::size_t max_key_size = std::size_t(-1);
-  static constexpr std::size_t max_string_size = std::size_t(-1);
-
   HeaderHandler(SafetensorsHeader& header, HeaderOptions options)
       : header_(header), entry_(header, options) {}
-
-  bool on_document_begin(json::error_code&) { return true; }
-  bool on_document_end(json::error_code&) { return true; }
 
   bool on_object_begin(json::error_code&) {
     if (++depth_ == 2) {
@@ -141,7 +133,7 @@ class HeaderHandler {
     return true;
   }
   bool on_array_begin(json::error_code& ec) {
-    if (++depth_ == 1) return refuse(ec);
+    if (++depth_ == 1) return refuse(ec, kNoObject);
     if (depth_ == 2) return stray_value("a list");
     numbers_ = depth_ == 3 ? numbers_field() : nullptr;
     if (numbers_ == nullptr)
@@ -158,22 +150,18 @@ class HeaderHandler {
     return true;
   }
 
-  bool on_key_part(json::string_view s, std::size_t, json::error_code&) { return append(s); }
-  bool on_key(json::string_view s, std::size_t, json::error_code&) {
-    append(s);
-    key_.swap(text_);
-    text_.clear();
-    return true;
-  }
-  bool on_string_part(json::string_view s, std::size_t, json::error_code&) { return append(s); }
-  bool on_string(json::string_view s, std::size_t, json::error_code& ec) {
-    append(s);
-    string_value(ec);
-    text_.clear();
-    return !ec;
+  void key(std::string& text, json::error_code&) { key_.swap(text); }
+  void string(std::string& text, json::error_code& ec) {
+    if (depth_ == 2 && in_metadata_)
+      header_.metadata[key_] = text;
+    else if (depth_ != 2 || key_ != "dtype")
+      scalar("a string", ec);
+    else if (entry_.has_dtype)
+      entry_.malformed("gives \"dtype\" twice");
+    else
+      entry_.has_dtype = true, entry_.dtype = text;
   }
 
-  bool on_number_part(json::string_view, json::error_code&) { return true; }
   bool on_int64(std::int64_t value, json::string_view, json::error_code& ec) {
     return number(value, true, ec);
   }
@@ -184,18 +172,10 @@ class HeaderHandler {
   bool on_double(double, json::string_view, json::error_code& ec) { return number(0, false, ec); }
   bool on_bool(bool, json::error_code& ec) { return scalar("true or false", ec); }
   bool on_null(json::error_code& ec) { return scalar("null", ec); }
-  bool on_comment_part(json::string_view, json::error_code&) { return true; }
-  bool on_comment(json::string_view, json::error_code&) { return true; }
 
  private:
-  bool append(json::string_view s) {
-    text_.append(s.data(), s.size());
-    return true;
-  }
-  bool refuse(json::error_code& ec) {
-    ec = make_error_code(std::errc::invalid_argument);
-    return false;
-  }
+  static constexpr char kNoObject[] = "not a JSON object";
+
   /// A value in the place of an entry.
   bool stray_value(std::string_view kind) {
     entry_.begin(key_);
@@ -216,26 +196,16 @@ class HeaderHandler {
     return true;
   }
   bool scalar(std::string_view kind, json::error_code& ec) {
-    if (depth_ == 0) return refuse(ec);
+    if (depth_ == 0) return refuse(ec, kNoObject);
     if (depth_ == 1) return stray_value(kind);
     unexpected(kind);
     return true;
-  }
-  void string_value(json::error_code& ec) {
-    if (depth_ == 2 && in_metadata_)
-      header_.metadata[key_] = text_;
-    else if (depth_ != 2 || key_ != "dtype")
-      scalar("a string", ec);
-    else if (entry_.has_dtype)
-      entry_.malformed("gives \"dtype\" twice");
-    else
-      entry_.has_dtype = true, entry_.dtype = text_;
   }
 
   SafetensorsHeader& header_;
   EntryChecker entry_;
   EntryChecker::Numbers* numbers_ = nullptr;
-  std::string key_, text_;
+  std::string key_;
   int depth_ = 0;
   bool in_metadata_ = false;
 };
@@ -276,17 +246,8 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view text, std::u
   header.data_begin = 8 + text.size();
   header.file_size = file_size;
   header.fingerprint = std::hash<std::string_view>()(text);
-  json::parse_options limits;
-  limits.max_depth = kMaxJsonDepth;
-  json::basic_parser<HeaderHandler> parser(limits, header, options);
-  json::error_code ec;
-  const std::size_t used = parser.write_some(false, text.data(), text.size(), ec);
-  if (ec == json::error::too_deep)
-    return errorf("header byte {}: nested deeper than {}", used, kMaxJsonDepth);
-  if (ec == std::errc::invalid_argument) return errorf("the header is not a JSON object");
-  if (ec) return errorf("header byte {}: not JSON: {}", used, ec.message());
-  if (text.find_first_not_of(" \t\r\n", used) != text.npos)
-    return errorf("header byte {}: text after the end of the JSON object", used);
+  json::basic_parser<HeaderHandler> parser(strict_options(), header, options);
+  FLOW_TRY(parse_events(parser, text).in("header"));
   const auto by_place = [](const TensorInfo& a, const TensorInfo& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   };

@@ -112,10 +112,13 @@ Status SafetensorsWriter::commit() {
   FLOW_TRY(start());
   if (written_ != declared_)
     return errorf("{}: {} of {} payload bytes were written", target_.string(), written_, declared_);
-  if (::fsync(file_) != 0) return io_error("write");
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return io_error("rename");
   const int file = std::exchange(file_, -1);
-  return ::close(file) == 0 ? Status() : io_error("close");
+  const char* failed = ::close(file) != 0 ? "write" : nullptr;
+  if (failed == nullptr && ::rename(temporary_.c_str(), target_.c_str()) != 0) failed = "rename";
+  if (failed == nullptr) return {};
+  const Status error = io_error(failed);
+  ::unlink(temporary_.c_str());
+  return error;
 }
 
 Status write_safetensors(const std::filesystem::path& target, std::span<const TensorData> tensors,

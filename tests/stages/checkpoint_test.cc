@@ -239,13 +239,15 @@ TEST_F(SpoiledCheckpoint, RefusesAnIndexThatIsNotAMapOfFileNames) {
   const struct {
     std::string text, message;
   } cases[] = {
-      {"{\"weight_map\": {\"a\": 1}}", ": weight_map['a'] is a whole number, expected the name of a shard"},
+      {"{\"weight_map\": {\"a\": 1}}", ":1:23: weight_map['a'] is a number, expected the name of a shard"},
       {"{\"weight_map\": {\"a\": \"../x\"}}",
-       ": weight_map['a'] = '../x' is not the name of a file in this folder"},
-      {"{\"weight_map\": {\"a\": \"\"}}", ": weight_map['a'] = '' is not the name of a file in this folder"},
+       ":1:27: weight_map['a'] = '../x' is not the name of a file in this folder"},
+      {"{\"weight_map\": {\"a\": \"\"}}",
+       ":1:23: weight_map['a'] = '' is not the name of a file in this folder"},
       {"{\"weight_map\": []}", ": holds no object 'weight_map'"},
+      {R"({"weight_map": {"a": "x"}, "weight_map": {"b": "x"}})", ":1:42: key 'weight_map' is given twice"},
       {"[]", ": holds no object 'weight_map'"},
-      {"{\"weight_map\": {\"a\": \"x\",\n\"a\": \"y\"}}", ":2:3: key 'a' is given twice"},
+      {"{\"weight_map\": {\"a\": \"x\",\n\"a\": \"y\"}}", ":2:8: key 'a' is given twice"},
       {"{\"weight_map\"", ":1:14: not JSON"},
   };
   for (const auto& c : cases) {

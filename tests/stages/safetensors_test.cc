@@ -165,13 +165,13 @@ TEST(SafetensorsHeader, RefusesWhatIsNoObject) {
   const struct {
     std::string text, message;
   } cases[] = {
-      {"[]", "the header is not a JSON object"},
-      {"17", "the header is not a JSON object"},
-      {"\"a\"", "the header is not a JSON object"},
-      {"{\"a\":", "header byte 5: not JSON"},
-      {"{} x", "text after the end of the JSON object"},
+      {"[]", "not a JSON object"},
+      {"17", "not a JSON object"},
+      {"\"a\"", "not a JSON object"},
+      {"{\"a\":", "header: 1:6: not JSON"},
+      {"{} x", "header: 1:4: text after the end of the JSON value"},
       {"{\"a\":" + std::string(10'000'000, '['), "nested deeper than 32"},
-      {std::string(5'000'000, '[') + std::string(5'000'000, ']'), "the header is not a JSON object"},
+      {std::string(5'000'000, '[') + std::string(5'000'000, ']'), "not a JSON object"},
       {"{\"a\":{\"shape\":" + std::string(10'000'000, '['), "nested deeper than 32"},
   };
   for (const auto& c : cases) {
