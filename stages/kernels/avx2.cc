@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "stages/kernels/kernels.h"
 #include "stages/kernels/limbs.h"
 #include "stages/kernels/quantizers.h"
+#include "stages/kernels/tables.h"
 #include "stages/kernels/variants.h"
 
 #pragma GCC push_options
@@ -23,6 +25,7 @@ constexpr int kRowTile = 4, kTokenTile = 3, kBlockRows = 4;
 #include "stages/kernels/lanes_avx2.inc"
 #include "stages/kernels/generic_exp.inc"
 #include "stages/kernels/generic_elementwise.inc"
+#include "stages/kernels/generic_quantizers.inc"
 #include "stages/kernels/generic_products.inc"
 #include "stages/kernels/generic_blocked.inc"
 #include "stages/kernels/generic_attention.inc"
@@ -171,14 +174,14 @@ namespace dsv {
 
 const Kernels kAvx2Kernels = {
     .name = "avx2",
-    .quantize_fp8 = scalar::quantize_fp8,
-    .quantize_fp4_e8m0 = scalar::quantize_fp4_e8m0,
-    .quantize_fp4_e4m3 = scalar::quantize_fp4_e4m3,
-    .dequantize_fp8 = scalar::dequantize_fp8,
-    .dequantize_fp4_e8m0 = scalar::dequantize_fp4_e8m0,
-    .dequantize_fp4_e4m3 = scalar::dequantize_fp4_e4m3,
+    .quantize_fp8 = avx2::quantize_fp8,
+    .quantize_fp4_e8m0 = avx2::quantize_fp4_e8m0,
+    .quantize_fp4_e4m3 = avx2::quantize_fp4_e4m3,
+    .dequantize_fp8 = avx2::dequantize_fp8,
+    .dequantize_fp4_e8m0 = avx2::dequantize_fp4_e8m0,
+    .dequantize_fp4_e4m3 = avx2::dequantize_fp4_e4m3,
     .prepared_bytes = limb_prepared_bytes,
-    .prepare = prepare_limbs,
+    .prepare = avx2::prepare,
     .fp8_product = avx2::fp8_product,
     .fp4_product = avx2::fp4_product,
     .fp8_bf16_product = avx2::fp8_bf16_product,

@@ -30,9 +30,7 @@ struct alignas(64) LimbGroup {
 /// scale of every activation as bf16 [cols], padded to 64 bytes.
 const LimbGroup* limb_groups(const std::byte* prepared, std::int64_t cols);
 
+/// Kernels::prepared_bytes of this form.
 std::int64_t limb_prepared_bytes(std::int64_t cols);
-/// Kernels::prepare in that form.
-void prepare_limbs(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols,
-                   std::byte* prepared);
 
 }  // namespace dsv
