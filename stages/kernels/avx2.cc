@@ -160,9 +160,15 @@ inline Part unbiased(Words sum, std::int32_t bias) {
   return _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, _mm256_set1_epi32(bias)));
 }
 
+inline Words index_sums(const TileCodes& codes, const std::int8_t (&digits)[2][16]) {
+  const __m256i pairs = _mm256_add_epi16(half_sums(codes[0], digits[0]), half_sums(codes[1], digits[1]));
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
 // clang-format off
 #include "stages/kernels/generic_fp4.inc"
 #include "stages/kernels/generic_fp4_tiles.inc"
+#include "stages/kernels/generic_index.inc"
 // clang-format on
 
 }  // namespace
@@ -189,7 +195,7 @@ const Kernels kAvx2Kernels = {
     .f32_product = avx2::f32_product,
     .attend = avx2::attend,
     .attention_scratch = avx2::attention_scratch,
-    .index_scores = kPortableKernels.index_scores,
+    .index_scores = avx2::index_scores,
     .rms_norm = avx2::rms_norm,
     .sum_of_squares = avx2::sum_of_squares,
     .swiglu = avx2::swiglu,

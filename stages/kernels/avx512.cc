@@ -173,9 +173,19 @@ inline Part unbiased(Words sum, std::int32_t bias) {
   return _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, _mm512_set1_epi32(bias)));
 }
 
+inline Words index_sums(const TileCodes& codes, const std::int8_t (&digits)[2][16]) {
+  __m512i sum = _mm512_setzero_si512();
+  for (int i = 0; i < 8; ++i) {
+    const __m512i w = _mm512_load_si512(codes[i / 4][i % 4]);
+    sum = _mm512_dpbusd_epi32(sum, w, broadcast_word(digits[i / 4] + 4 * (i % 4)));
+  }
+  return sum;
+}
+
 // clang-format off
 #include "stages/kernels/generic_fp4.inc"
 #include "stages/kernels/generic_fp4_tiles.inc"
+#include "stages/kernels/generic_index.inc"
 // clang-format on
 
 }  // namespace
@@ -202,7 +212,7 @@ const Kernels kAvx512Kernels = {
     .f32_product = avx512::f32_product,
     .attend = avx512::attend,
     .attention_scratch = avx512::attention_scratch,
-    .index_scores = kPortableKernels.index_scores,
+    .index_scores = avx512::index_scores,
     .rms_norm = avx512::rms_norm,
     .sum_of_squares = avx512::sum_of_squares,
     .swiglu = avx512::swiglu,

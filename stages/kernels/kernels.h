@@ -138,8 +138,8 @@ struct Kernels {
   std::int64_t (*attention_scratch)(std::int64_t dim);
 
   /// Indexer scores of one query against stored keys: score[j] = bf16(sum_h bf16(relu(bf16(q_h . k_j)) *
-  /// w_h)). q [heads, dim], w [heads] bf16; keys packed fp4 [n, dim/2] with E8M0 scales [n, dim/32]; scores
-  /// for j in `keys`.
+  /// w_h)). q [heads, dim] as an fp4 round trip (quantize_fp4_e8m0) leaves it, w [heads] bf16; keys packed
+  /// fp4 [n, dim/2] with E8M0 scales [n, dim/32]; scores for j in `keys`.
   void (*index_scores)(const bf16* q, const bf16* w, std::int64_t heads, std::int64_t dim,
                        const std::uint8_t* key_codes, const std::uint8_t* key_scales, Range keys,
                        float* scores);
