@@ -1,7 +1,6 @@
 // `pipelines/greedy.yaml` from a prompt to its text, against the released reference.
-#include <boost/json.hpp>
-
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cmath>
 #include <fstream>
 
@@ -25,15 +24,18 @@ TEST(Greedy, AnswersItsDefaultPrompt) {
 TEST(Greedy, GivesTheReferencesTokensOnAllPromptsOfTheDemo) {
   std::ifstream file(source("tests/golden/demo/prompts.json"));
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  for (const boost::json::value& entry : boost::json::parse(text).as_array()) {
+  const boost::json::value prompts = boost::json::parse(text);
+  for (const boost::json::value& entry : prompts.as_array()) {
     const boost::json::object& prompt = entry.as_object();
     const auto ids = boost::json::value_to<std::vector<std::int32_t>>(prompt.at("ids"));
     const auto expected = boost::json::value_to<std::vector<std::int32_t>>(prompt.at("generated"));
     const auto gaps = boost::json::value_to<std::vector<double>>(prompt.at("top2_gap"));
     const std::string shown(prompt.at("prompt").as_string());
-    const Outcome run = run_pipeline(kGreedy, {{"prompt", shown}, {"max_new_tokens", std::to_string(expected.size())}});
+    const Outcome run =
+        run_pipeline(kGreedy, {{"prompt", shown}, {"max_new_tokens", std::to_string(expected.size())}});
     ASSERT_TRUE(run.status.ok()) << run.status.message();
-    EXPECT_EQ(boost::json::value_to<std::vector<std::int32_t>>(run.sequence().at("prompt_ids")), ids) << shown;
+    EXPECT_EQ(boost::json::value_to<std::vector<std::int32_t>>(run.sequence().at("prompt_ids")), ids)
+        << shown;
     std::vector<std::int32_t> generated = run.generated();
     if (run.sequence().at("finish_reason") == "stop") generated.push_back(1);  // EOS is not handed on
     for (std::size_t i = 0; i < expected.size() && gaps[i] > 0.5; ++i) {
@@ -46,7 +48,8 @@ TEST(Greedy, GivesTheReferencesTokensOnAllPromptsOfTheDemo) {
 /// Agreement of two rows of logits.
 double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) ab += double{a[i]} * b[i], aa += double{a[i]} * a[i], bb += double{b[i]} * b[i];
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ab += double{a[i]} * b[i], aa += double{a[i]} * a[i], bb += double{b[i]} * b[i];
   return ab / std::sqrt(aa * bb);
 }
 
@@ -54,7 +57,9 @@ std::vector<std::vector<float>> rows_of(const GoldenTensor& tensor) {
   const std::vector<float> all = tensor.as<float>();
   std::vector<std::vector<float>> rows;
   const auto width = static_cast<std::size_t>(tensor.dim(1));
-  for (std::size_t at = 0; at < all.size(); at += width) rows.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(at), all.begin() + static_cast<std::ptrdiff_t>(at + width));
+  for (std::size_t at = 0; at < all.size(); at += width)
+    rows.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(at),
+                      all.begin() + static_cast<std::ptrdiff_t>(at + width));
   return rows;
 }
 
@@ -67,11 +72,14 @@ struct WholeRun {
 
 class WholeGoldenRun : public ::testing::TestWithParam<WholeRun> {};
 
-void expect_same_choice(const std::vector<float>& ours, const std::vector<float>& theirs, double clear_gap, const std::string& where) {
+void expect_same_choice(const std::vector<float>& ours, const std::vector<float>& theirs, double clear_gap,
+                        const std::string& where) {
   std::vector<float> sorted = theirs;
   std::nth_element(sorted.begin(), sorted.begin() + 1, sorted.end(), std::greater<>());
   if (sorted[0] - sorted[1] <= clear_gap) return;
-  EXPECT_EQ(std::max_element(ours.begin(), ours.end()) - ours.begin(), std::max_element(theirs.begin(), theirs.end()) - theirs.begin()) << where;
+  EXPECT_EQ(std::max_element(ours.begin(), ours.end()) - ours.begin(),
+            std::max_element(theirs.begin(), theirs.end()) - theirs.begin())
+      << where;
 }
 
 TEST_P(WholeGoldenRun, FedTheReferencesTokensStaysWithinTheBoundsInPrefillAndDecode) {
@@ -104,7 +112,8 @@ TEST_P(WholeGoldenRun, FedTheReferencesTokensStaysWithinTheBoundsInPrefillAndDec
   }
   const double share = static_cast<double>(close) / static_cast<double>(prefill.size());
   RecordProperty("prefill_share", std::to_string(share));
-  std::printf("%s: prefill cosine >= %g at %.1f %% of positions, lowest %.6f; decode lowest %.6f\n", want.name, want.prefill_cosine, 100 * share, lowest, lowest_decode);
+  std::printf("%s: prefill cosine >= %g at %.1f %% of positions, lowest %.6f; decode lowest %.6f\n",
+              want.name, want.prefill_cosine, 100 * share, lowest, lowest_decode);
   EXPECT_GE(share, want.prefill_share);
   EXPECT_GE(lowest, want.prefill_floor);
   EXPECT_GE(lowest_decode, want.decode_cosine);
@@ -113,13 +122,16 @@ TEST_P(WholeGoldenRun, FedTheReferencesTokensStaysWithinTheBoundsInPrefillAndDec
 INSTANTIATE_TEST_SUITE_P(
     All, WholeGoldenRun,
     ::testing::Values(WholeRun{"Text", kGoldenA, "a/text.safetensors", "own", 0.999, 0.85, 0.98, 0.999, 0.2},
-                      WholeRun{"Short", kGoldenA, "a/short.safetensors", "own", 0.999, 1.0, 0.999, 0.999, 0.2},
-                      WholeRun{"ReferenceIndexSlot", kGoldenA, "a/text-reference-index-slot.safetensors", "reference_slot", 0.999, 0.85, 0.98, 0.999, 0.2},
+                      WholeRun{"Short", kGoldenA, "a/short.safetensors", "own", 0.999, 1.0, 0.999, 0.999,
+                               0.2},
+                      WholeRun{"ReferenceIndexSlot", kGoldenA, "a/text-reference-index-slot.safetensors",
+                               "reference_slot", 0.999, 0.85, 0.98, 0.999, 0.2},
                       WholeRun{"Demo", "demo", "demo/text.safetensors", "own", 0.999, 0.90, 0.0, 0.999, 0.5}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(Continuation, ReportsLogProbabilitiesAndPerplexityOfTheGivenTokens) {
-  const Outcome run = run_pipeline(kGreedy, {{"prompt_ids", "0,334,315,294,1894,287"}, {"continuation_ids", "1211,16"}});
+  const Outcome run =
+      run_pipeline(kGreedy, {{"prompt_ids", "0,334,315,294,1894,287"}, {"continuation_ids", "1211,16"}});
   ASSERT_TRUE(run.status.ok()) << run.status.message();
   const auto& sequence = run.sequence();
   EXPECT_EQ(run.generated(), (std::vector<std::int32_t>{1211, 16}));

@@ -42,7 +42,8 @@ Closeness closeness(const bf16* a, const bf16* b, std::int64_t n) {
 /// A pass of the golden run: the prefill, or a decode step.
 class GoldenLayers : public ::testing::TestWithParam<GoldenCase> {
  protected:
-  GoldenLayers() : open_(std::string(DSV41_SOURCE_DIR) + "/" + GetParam().checkpoint), golden_(GetParam().file) {
+  GoldenLayers()
+      : open_(std::string(DSV41_SOURCE_DIR) + "/" + GetParam().checkpoint), golden_(GetParam().file) {
     prompt_ = golden_["prompt_ids"].as<std::int32_t>();
     sequence_ = std::make_shared<Sequence>(config(), 0, 0);
   }
@@ -94,10 +95,12 @@ Selection GoldenLayers::selection_before() const {
   const int source = config().index_source(layer_), candidates = config().candidate_source_layer;
   if (source >= 0 && source < layer_) {
     selection.source = source;
-    selection.positions = rows_of<std::int32_t>(golden_[step_prefix_ + std::to_string(source) + ".topk_positions"]);
+    selection.positions =
+        rows_of<std::int32_t>(golden_[step_prefix_ + std::to_string(source) + ".topk_positions"]);
   }
   if (layer_ > candidates) {
-    const Rows<std::uint8_t> mask = rows_of<std::uint8_t>(golden_[step_prefix_ + std::to_string(candidates) + ".candidates"]);
+    const Rows<std::uint8_t> mask =
+        rows_of<std::uint8_t>(golden_[step_prefix_ + std::to_string(candidates) + ".candidates"]);
     for (std::int64_t t = 0; t < mask.rows(); ++t) {
       std::vector<std::int32_t>& blocks = selection.blocks.emplace_back();
       for (std::int64_t p = 0; p < mask.cols(); ++p) {
@@ -114,7 +117,8 @@ void GoldenLayers::check_engram() {
   if (slot < 0) return;
   EngramIds ids{step_, std::vector<std::vector<std::int64_t>>(static_cast<std::size_t>(slot + 1))};
   ids.rows.back() = golden("engram_hash_ids").as<std::int64_t>();
-  auto rows = run<EngramRows>(open_.stage("EngramPrefetch", at_layer()).put(input<EngramIds>("ids"), ids), "rows");
+  auto rows =
+      run<EngramRows>(open_.stage("EngramPrefetch", at_layer()).put(input<EngramIds>("ids"), ids), "rows");
   ResidualStream in{step_, rows_of<bf16>(golden("engram_in")), {}};
   auto& gate = open_.stage("EngramGate", at_layer());
   gate.put(input<ResidualStream>("stream"), in).share(input<EngramRows>("rows"), rows);
@@ -149,7 +153,8 @@ void GoldenLayers::check_selection(const Selection& selection) {
   const Rows<std::int32_t> expected = rows_of<std::int32_t>(golden("topk_positions"));
   const Rows<bf16> scores = rows_of<bf16>(golden("index_scores"));
   for (std::int64_t t = 0; t < expected.rows(); ++t) {
-    std::vector<std::int32_t> a(selection.positions.row(t), selection.positions.row(t) + selection.positions.cols());
+    std::vector<std::int32_t> a(selection.positions.row(t),
+                                selection.positions.row(t) + selection.positions.cols());
     std::vector<std::int32_t> b(expected.row(t), expected.row(t) + expected.cols());
     std::erase(a, -1), std::erase(b, -1);
     std::sort(b.begin(), b.end());
@@ -166,7 +171,8 @@ void GoldenLayers::check_selection(const Selection& selection) {
 
 void GoldenLayers::check_attention() {
   auto& stage = open_.stage("Csa2Attention", at_layer());
-  stage.put(input<Activations>("x"), activations("attn_in")).put(input<Selection>("selection"), selection_before());
+  stage.put(input<Activations>("x"), activations("attn_in"))
+      .put(input<Selection>("selection"), selection_before());
   auto y = run<Activations>(stage, "y");
   check_selection(*stage.get(flow::Out<Selection>{"selection", ""}));
   EXPECT_TRUE(near_bf16(y->x.all(), golden("attn_out").as<bf16>(), 1, 0.01)) << prefix_ << "attn_out";
@@ -174,35 +180,44 @@ void GoldenLayers::check_attention() {
 
 /// The chosen experts are the reference's, except where the scores at the border are within 1e-5.
 void GoldenLayers::check_gate() {
-  auto routes = run<Routes>(open_.stage("Gate", at_layer()).put(input<Activations>("x"), activations("ffn_in")), "routes");
+  auto routes = run<Routes>(
+      open_.stage("Gate", at_layer()).put(input<Activations>("x"), activations("ffn_in")), "routes");
   const Rows<std::int32_t> experts = rows_of<std::int32_t>(golden("gate_indices"));
-  const Rows<float> weights = rows_of<float>(golden("gate_weights")), scores = rows_of<float>(golden("gate_scores"));
+  const Rows<float> weights = rows_of<float>(golden("gate_weights")),
+                    scores = rows_of<float>(golden("gate_scores"));
   for (std::int64_t t = 0; t < experts.rows(); ++t) {
     for (std::int64_t i = 0; i < experts.cols(); ++i) {
       const std::int32_t expert = routes->experts.row(t)[i];
       const auto* place = std::find(experts.row(t), experts.row(t) + experts.cols(), expert);
       if (place == experts.row(t) + experts.cols()) {
         float border = INFINITY;
-        for (std::int64_t j = 0; j < experts.cols(); ++j) border = std::min(border, scores.row(t)[experts.row(t)[j]]);
-        EXPECT_NEAR(scores.row(t)[expert], border, 1e-5 * std::fabs(border)) << prefix_ << "gate_indices, token " << t;
+        for (std::int64_t j = 0; j < experts.cols(); ++j)
+          border = std::min(border, scores.row(t)[experts.row(t)[j]]);
+        EXPECT_NEAR(scores.row(t)[expert], border, 1e-5 * std::fabs(border))
+            << prefix_ << "gate_indices, token " << t;
         continue;
       }
       const float expected = weights.row(t)[place - experts.row(t)];
-      EXPECT_NEAR(routes->weights.row(t)[i], expected, 1e-5 * std::fabs(expected)) << prefix_ << "gate_weights, token " << t;
+      EXPECT_NEAR(routes->weights.row(t)[i], expected, 1e-5 * std::fabs(expected))
+          << prefix_ << "gate_weights, token " << t;
     }
   }
 }
 
 void GoldenLayers::check_experts() {
   const Activations x = activations("ffn_in");
-  auto shared = run<Activations>(open_.stage("SharedExpert", at_layer()).put(input<Activations>("x"), x), "y");
-  EXPECT_TRUE(near_bf16(shared->x.all(), golden("shared_expert_out").as<bf16>(), 1, 0.01)) << prefix_ << "shared_expert_out";
+  auto shared =
+      run<Activations>(open_.stage("SharedExpert", at_layer()).put(input<Activations>("x"), x), "y");
+  EXPECT_TRUE(near_bf16(shared->x.all(), golden("shared_expert_out").as<bf16>(), 1, 0.01))
+      << prefix_ << "shared_expert_out";
 
   Routes routes{step_, rows_of<std::int32_t>(golden("gate_indices")), rows_of<float>(golden("gate_weights"))};
   auto& prefetch = open_.stage("ExpertPrefetch", {{"layer", layer_}, {"device", 0}});
   auto pages = run<ExpertPages>(prefetch.put(input<Routes>("routes"), routes), "pages");
   auto& dispatch = open_.stage("ExpertDispatch");
-  dispatch.put(input<Activations>("x"), x).put(input<Routes>("routes"), routes).share(input<ExpertPages>("pages"), pages);
+  dispatch.put(input<Activations>("x"), x)
+      .put(input<Routes>("routes"), routes)
+      .share(input<ExpertPages>("pages"), pages);
   auto outputs = run<ExpertOutputs>(dispatch, "y");
   auto& combine = open_.stage("ExpertCombine");
   combine.put(input<Activations>("shared"), activations("shared_expert_out"));
@@ -218,7 +233,9 @@ void GoldenLayers::check_layer() {
   check_attention();
   auto expand = [&](const ResidualStream& h, const HyperMix& mix, const std::string& y) {
     auto& stage = open_.stage("HyperExpand");
-    stage.put(input<ResidualStream>("stream"), h).put(input<HyperMix>("mix"), mix).put(input<Activations>("y"), activations(y));
+    stage.put(input<ResidualStream>("stream"), h)
+        .put(input<HyperMix>("mix"), mix)
+        .put(input<Activations>("y"), activations(y));
     return *run<ResidualStream>(stage, "stream");
   };
   const ResidualStream middle = expand(in, attn, "attn_out");

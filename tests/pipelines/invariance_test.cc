@@ -53,7 +53,8 @@ class Invariance : public ::testing::TestWithParam<Model> {
 
 TEST_P(Invariance, LogitsAreEqualForEveryChunkingOfThePrompt) {
   for (const int chunk : {1, 2, 3, 7, 8, 9, 16, 64}) {
-    expect_equal(logits(ids_.size(), {{"prefill_chunk", std::to_string(chunk)}}), "chunks of " + std::to_string(chunk));
+    expect_equal(logits(ids_.size(), {{"prefill_chunk", std::to_string(chunk)}}),
+                 "chunks of " + std::to_string(chunk));
   }
 }
 
@@ -65,17 +66,21 @@ TEST_P(Invariance, LogitsAreEqualForPrefillAndTokenByToken) {
 
 TEST_P(Invariance, LogitsAreEqualForEveryThreadCount) {
   for (const int threads : {1, 2, 4}) {
-    expect_equal(logits(ids_.size(), {{"threads", std::to_string(threads)}}), std::to_string(threads) + " threads, prefill");
-    expect_equal(logits(9, {{"threads", std::to_string(threads)}}), std::to_string(threads) + " threads, decode");
+    expect_equal(logits(ids_.size(), {{"threads", std::to_string(threads)}}),
+                 std::to_string(threads) + " threads, prefill");
+    expect_equal(logits(9, {{"threads", std::to_string(threads)}}),
+                 std::to_string(threads) + " threads, decode");
   }
 }
 
 TEST_P(Invariance, LogitsAreEqualForEverySizeOfTheExpertCacheAndAnySplitOverDevices) {
   for (const int cache : {1, 2, 16}) {
-    expect_equal(logits(ids_.size(), {{"expert_cache", std::to_string(cache)}}), "a cache of " + std::to_string(cache));
+    expect_equal(logits(ids_.size(), {{"expert_cache", std::to_string(cache)}}),
+                 "a cache of " + std::to_string(cache));
   }
   for (const int devices : {2, 3, 4}) {
-    expect_equal(logits(9, {{"devices", std::to_string(devices)}, {"expert_cache", "1"}}), std::to_string(devices) + " devices");
+    expect_equal(logits(9, {{"devices", std::to_string(devices)}, {"expert_cache", "1"}}),
+                 std::to_string(devices) + " devices");
   }
 }
 
@@ -84,17 +89,20 @@ TEST_P(Invariance, LogitsAreEqualWithResidentEngramTables) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Invariance,
-                         ::testing::Values(Model{"GoldenA", source("tests/golden/a/checkpoint"), "a/text.safetensors"},
+                         ::testing::Values(Model{"GoldenA", source("tests/golden/a/checkpoint"),
+                                                 "a/text.safetensors"},
                                            Model{"Demo", "demo", "demo/text.safetensors"}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(TwoSequences, InterleavedInOneProcessGiveTheLogitsOfEachAlone) {
   const TemporaryFolder folder;
   const std::string file = "pipelines/examples/two_prompts.yaml", tap = folder / "logits.safetensors";
-  const std::vector<std::string> prompts = {"The capital of France is", "Tokyo is the capital of", "The capital of Japan is"};
+  const std::vector<std::string> prompts = {"The capital of France is", "Tokyo is the capital of",
+                                            "The capital of Japan is"};
   const auto logits_of = [&](const std::string& texts, const std::string& chunk, const std::string& cache) {
-    const Outcome run = run_pipeline(file, {{"prompts", texts}, {"prefill_chunk", chunk}, {"expert_cache", cache}, {"in_flight", "3"}},
-                                     {{"backbone.head.logits", tap}});
+    const Outcome run = run_pipeline(
+        file, {{"prompts", texts}, {"prefill_chunk", chunk}, {"expert_cache", cache}, {"in_flight", "3"}},
+        {{"backbone.head.logits", tap}});
     EXPECT_TRUE(run.status.ok()) << run.status.message();
   };
   std::vector<Logits> alone;
@@ -105,7 +113,8 @@ TEST(TwoSequences, InterleavedInOneProcessGiveTheLogitsOfEachAlone) {
   for (const auto& [chunk, cache] : {std::pair{"0", "16"}, {"2", "16"}, {"2", "1"}, {"1", "2"}}) {
     logits_of(fmt::format("{}", fmt::join(prompts, ",")), chunk, cache);
     for (std::size_t i = 0; i < prompts.size(); ++i) {
-      EXPECT_EQ(tapped_logits(tap, i), alone[i]) << prompts[i] << ", chunks of " << chunk << ", cache " << cache;
+      EXPECT_EQ(tapped_logits(tap, i), alone[i])
+          << prompts[i] << ", chunks of " << chunk << ", cache " << cache;
     }
   }
 }

@@ -24,7 +24,8 @@ class OpenModel {
     model = open<Model>(Model::Options{path, ""}, {}, {});
     vocabulary = open<Vocabulary>(Vocabulary::Options{path}, {}, {});
     experts = open<ExpertStore>(ExpertStore::Options{}, {{"model", "", typeid(Model)}}, {model});
-    engram = open<EngramTables>(EngramTables::Options{}, {{"model", "", typeid(Model)}, {"vocabulary", "", typeid(Vocabulary)}},
+    engram = open<EngramTables>(EngramTables::Options{},
+                                {{"model", "", typeid(Model)}, {"vocabulary", "", typeid(Vocabulary)}},
                                 {model, vocabulary});
   }
 
@@ -33,7 +34,10 @@ class OpenModel {
     auto& runner = runners_[type + boost::json::serialize(options)];
     if (!runner) {
       runner = std::make_unique<flow::StageRunner>(type, std::move(options));
-      runner->service("model", model).service("vocabulary", vocabulary).service("experts", experts).service("engram", engram);
+      runner->service("model", model)
+          .service("vocabulary", vocabulary)
+          .service("experts", experts)
+          .service("engram", engram);
     }
     runner->clear();
     return *runner;
@@ -49,7 +53,8 @@ class OpenModel {
   std::shared_ptr<T> open(typename T::Options options, std::vector<flow::UseInfo> uses,
                           std::vector<std::shared_ptr<flow::Service>> services) {
     auto service = std::make_shared<T>(std::move(options));
-    const flow::Status status = service->open(flow::Opening("test", uses, std::move(services), console_, cancelled_));
+    const flow::Status status =
+        service->open(flow::Opening("test", uses, std::move(services), console_, cancelled_));
     EXPECT_TRUE(status.ok()) << status.message();
     return service;
   }

@@ -16,7 +16,9 @@
 
 namespace dsv::testing {
 
-inline std::string source(const std::string& path) { return std::string(DSV41_SOURCE_DIR) + "/" + path; }
+inline std::string source(const std::string& path) {
+  return std::string(DSV41_SOURCE_DIR) + "/" + path;
+}
 
 /// What a run left behind.
 struct Outcome {
@@ -24,7 +26,9 @@ struct Outcome {
   std::string text, notes;
   boost::json::object report;
 
-  const boost::json::object& sequence(std::size_t i = 0) const { return report.at("sequences").at(i).as_object(); }
+  const boost::json::object& sequence(std::size_t i = 0) const {
+    return report.at("sequences").at(i).as_object();
+  }
   std::vector<std::int32_t> generated(std::size_t i = 0) const {
     return boost::json::value_to<std::vector<std::int32_t>>(sequence(i).at("generated_ids"));
   }
@@ -38,9 +42,11 @@ std::string list(const std::vector<T>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-inline Outcome run_pipeline(const std::string& file, const Sets& sets, std::vector<flow::TapRequest> taps = {}) {
+inline Outcome run_pipeline(const std::string& file, const Sets& sets,
+                            std::vector<flow::TapRequest> taps = {}) {
   Outcome outcome;
-  flow::LoadOutcome loaded = flow::load_graph({.files = {source(file)}, .sets = sets, .data_dirs = flow::data_dirs()});
+  flow::LoadOutcome loaded =
+      flow::load_graph({.files = {source(file)}, .sets = sets, .data_dirs = flow::data_dirs()});
   if (!loaded.plan) {
     outcome.status = flow::Status::error(fmt::format("{}", fmt::join(loaded.errors, "\n")));
     return outcome;
