@@ -100,11 +100,16 @@ void Tap::discard() {
   if (lock) writer_.reset();
 }
 
-Status Taps::attach(const std::vector<TapRequest>& requests, GraphPlan& plan) {
+Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan) {
   std::set<std::string> paths;
   for (const TapRequest& request : requests) {
     FLOW_TRY(check(request, plan, paths).in(fmt::format("tap {}={}", request.port, request.path)));
   }
+  return {};
+}
+
+Status Taps::attach(const std::vector<TapRequest>& requests, GraphPlan& plan) {
+  FLOW_TRY(check_taps(requests, plan));
   for (const TapRequest& request : requests) {
     FLOW_ASSIGN(const Output output, find_output(plan, request.port));
     FLOW_ASSIGN(const TapFormat* format, find_format(request));

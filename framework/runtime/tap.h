@@ -31,11 +31,14 @@ class Tap {
   std::unique_ptr<TapWriter> writer_;
 };
 
+/// Checks ports, packet types, formats and paths of the requests; touches no file. Errors name the request;
+/// an unknown port comes with the nearest that exists.
+Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan);
+
 /// The taps of a run.
 class Taps {
  public:
-  /// Checks the requests and adds a stage for each to `plan`. All ports are checked before a file is made.
-  /// Errors name the port; an unknown one comes with the nearest that exists.
+  /// Checks the requests and adds a stage for each to `plan`. No file is made before all are checked.
   Status attach(const std::vector<TapRequest>& requests, GraphPlan& plan);
   Status commit();
   void discard();

@@ -1,0 +1,29 @@
+// The arguments of the command line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/config/load.h"
+#include "framework/runtime/runner.h"
+
+namespace flow::cli {
+
+struct Arguments {
+  LoadRequest graph;  ///< files, --set with the values read from files, --swap; data folders
+  std::vector<TapRequest> taps;
+  bool check = false, dry_run = false, quiet = false;
+  bool help = false, list_stages = false, version = false;
+  std::optional<std::string> describe;          ///< name of a stage, service or value type
+  std::optional<std::string> dot, trace, json;  ///< file names; "-" is standard output
+};
+
+/// Reads the arguments and the files that --set names. Errors: unknown options (with the nearest one),
+/// malformed values, nothing to do, unreadable files.
+Result<Arguments> parse_arguments(int argc, const char* const* argv);
+
+/// The text of --help.
+std::string usage();
+
+}  // namespace flow::cli

@@ -1,0 +1,190 @@
+#include "framework/cli/cli.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+
+#include "framework/cli/arguments.h"
+#include "framework/cli/describe.h"
+#include "framework/cli/files.h"
+#include "framework/cli/interrupt.h"
+#include "framework/cli/terminal.h"
+#include "framework/runtime/runner.h"
+#include "framework/runtime/tap.h"
+#include "framework/trace/chrome.h"
+#include "framework/trace/dot.h"
+#include "framework/trace/summary.h"
+
+namespace flow {
+namespace {
+
+using namespace cli;  // NOLINT: this file is its door
+namespace json = boost::json;
+
+enum Exit { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
+
+int fail(int code, const Status& status) {
+  print_error(status.message());
+  return code;
+}
+
+int show(std::string_view text) {
+  const Status status = print(text);
+  return status.ok() ? kDone : fail(kFailed, status);
+}
+
+json::object plan_json(const PlanLine& line) {
+  return {{"what", line.what},
+          {"resident_bytes", line.resident_bytes},
+          {"read_bytes", line.read_bytes},
+          {"step_read_bytes", line.step_read_bytes}};
+}
+
+// One invocation of the tool that has a graph to work on.
+class Session {
+ public:
+  explicit Session(const Arguments& arguments)
+      : arguments_(arguments),
+        terminal_(std::make_shared<Terminal>(arguments.json == "-" ? STDERR_FILENO : STDOUT_FILENO,
+                                             arguments.quiet)) {}
+
+  int run() {
+    LoadOutcome outcome = load_graph(arguments_.graph);
+    for (const std::string& error : outcome.errors) print_error(error);
+    if (!outcome.plan) return kUsage;
+    plan_ = *std::move(outcome.plan);
+    if (const Status taps = check_taps(arguments_.taps, plan_); !taps.ok()) return fail(kUsage, taps);
+    if (arguments_.check) return report_check();
+    if (arguments_.dot && !arguments_.trace) return write_text(*arguments_.dot, to_dot(plan_));
+    if (arguments_.json) {
+      auto file = OutputFile::create(*arguments_.json);
+      if (!file.ok()) return fail(kFailed, file.status());
+      json_.emplace(*std::move(file));
+    }
+    return arguments_.dry_run ? dry_run() : execute();
+  }
+
+ private:
+  int report_check() {
+    terminal_->note(
+        fmt::format("{}: ok, {} stages, {} services", plan_.file, plan_.nodes.size(), plan_.services.size()));
+    return kDone;
+  }
+
+  int write_text(const std::string& path, const std::string& text) {
+    auto file = OutputFile::create(path);
+    if (!file.ok()) return fail(kFailed, file.status());
+    const Status written = file->write(text);
+    return written.ok() ? kDone : fail(kFailed, written);
+  }
+
+  int dry_run() {
+    const auto lines = Runner(plan_, {}).dry_run();
+    if (!lines.ok()) return finish(kFailed, lines.status());
+    json::array rows;
+    for (const PlanLine& line : *lines) rows.push_back(plan_json(line));
+    report_->set("plan", std::move(rows));
+    report_->set("total", plan_json(plan_total(*lines)));
+    if (arguments_.json != "-") {
+      if (const Status status = print(plan_table(*lines)); !status.ok()) return finish(kFailed, status);
+    }
+    return finish(kDone, {});
+  }
+
+  int execute() {
+    if (arguments_.trace) recorder_ = std::make_shared<Recorder>();
+    const auto runner =
+        std::make_shared<Runner>(plan_, RunOptions{terminal_, report_, arguments_.taps, recorder_});
+    const auto cancel = [weak = std::weak_ptr(runner)] {
+      if (const auto running = weak.lock()) running->cancel();
+    };
+    terminal_->on_failure(cancel);
+    interrupt_.on_signal(cancel);
+    const Status status = runner->run();
+    terminal_->finish();
+    if (const Status trace = write_trace(); !trace.ok()) return finish(kFailed, trace);
+    if (!runner->cancelled()) return finish(status.ok() ? kDone : kFailed, status);
+    if (interrupt_.happened()) return finish(kInterrupted, Status::error("interrupted"));
+    const Status failure = terminal_->failure();
+    return finish(failure.ok() ? kDone : kFailed, failure);
+  }
+
+  Status write_trace() {
+    if (!recorder_) return {};
+    const Trace trace = recorder_->trace();
+    terminal_->note(summary_text(trace));
+    FLOW_TRY(write_chrome(trace, *arguments_.trace));
+    if (!arguments_.dot) return {};
+    FLOW_ASSIGN(OutputFile file, OutputFile::create(*arguments_.dot));
+    return file.write(to_dot(plan_, &trace));
+  }
+
+  // Says what went wrong and completes the report.
+  int finish(int code, const Status& status) {
+    if (code == kInterrupted) {
+      terminal_->note(status.message());
+    } else if (!status.ok()) {
+      print_error(status.message());
+    }
+    if (!json_) return code;
+    const Status written = json_->write(json::serialize(result(code, status)) + "\n");
+    return written.ok() ? code : fail(code == kDone ? kFailed : code, written);
+  }
+
+  json::object result(int code, const Status& status) const {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
+    json::object object = {{"pipeline", plan_.file}, {"params", plan_.params}};
+    object["status"] = code == kDone ? "done" : code == kInterrupted ? "interrupted" : "failed";
+    if (!status.ok()) object["error"] = status.message();
+    object["seconds"] = seconds.count();
+    for (auto& [name, value] : report_->snapshot()) object.insert_or_assign(name, value);
+    return object;
+  }
+
+  const Arguments& arguments_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::shared_ptr<Terminal> terminal_;
+  std::shared_ptr<RunReport> report_ = std::make_shared<RunReport>();
+  std::shared_ptr<Recorder> recorder_;
+  std::optional<OutputFile> json_;
+  GraphPlan plan_;
+  Interrupt interrupt_;
+};
+
+// --help FILE, and the plugins of FILE for --list-stages and --describe.
+Result<std::string> information(const Arguments& arguments) {
+  if (arguments.version) return std::string("dsv41-run " FLOW_VERSION "\n");
+  if (arguments.graph.files.empty() && arguments.help) return usage();
+  std::string help;
+  if (!arguments.graph.files.empty()) {
+    FLOW_ASSIGN(const PipelineHelp pipeline, describe_pipeline(arguments.graph));
+    help = describe_help(pipeline);
+  }
+  if (arguments.help) return help;
+  if (arguments.list_stages) return list_types(Registry::instance());
+  return describe_type(Registry::instance(), *arguments.describe);
+}
+
+int guarded_main(int argc, char** argv) {
+  const auto arguments = parse_arguments(argc, argv);
+  if (!arguments.ok()) return fail(kUsage, arguments.status());
+  if (arguments->version || arguments->help || arguments->list_stages || arguments->describe) {
+    const auto text = information(*arguments);
+    return text.ok() ? show(*text) : fail(kUsage, text.status());
+  }
+  return Session(*arguments).run();
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return guarded_main(argc, argv);
+  } catch (const std::exception& e) {
+    return fail(kFailed, errorf("{}", e.what()));
+  }
+}
+
+}  // namespace flow
