@@ -4,6 +4,7 @@
 // with the same threads, `of_fma_peak` = multiply-adds over the fp32 FMA rate measured in this run.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,8 +14,6 @@
 
 namespace dsv::bench {
 namespace {
-
-constexpr std::int64_t kRowsPerSlice = 32;
 
 struct Shape {
   const char* what;
@@ -55,20 +54,22 @@ template <class Run>
 void measure(benchmark::State& state, const Shape& shape, double bytes, std::int64_t tokens, bool all_threads,
              Run run) {
   const Limits& limits = Limits::of(all_threads);
-  const std::int64_t slices = (shape.rows + kRowsPerSlice - 1) / kRowsPerSlice;
+  const std::int64_t rows_per_slice = shape.rows < 256 ? 4 : 32;
+  const std::int64_t slices = (shape.rows + rows_per_slice - 1) / rows_per_slice;
+  const auto begin = std::chrono::steady_clock::now();
   for (auto _ : state) {
     const std::uint8_t* weights = ColdMemory::instance().next(static_cast<std::size_t>(bytes));
     run_slices(all_threads, slices, [&](flow::Range r) {
-      run(weights, flow::Range{r.begin * kRowsPerSlice, std::min(r.end * kRowsPerSlice, shape.rows)});
+      run(weights, flow::Range{r.begin * rows_per_slice, std::min(r.end * rows_per_slice, shape.rows)});
     });
     benchmark::ClobberMemory();
   }
-  using benchmark::Counter;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const auto iterations = static_cast<double>(state.iterations());
-  const double flops = 2.0 * static_cast<double>(shape.rows * shape.cols * tokens) * iterations;
+  const double flops = 2.0 * static_cast<double>(shape.rows * shape.cols * tokens);
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes * iterations));
-  state.counters["of_bandwidth"] = Counter(bytes * iterations / limits.bandwidth, Counter::kIsRate);
-  state.counters["of_fma_peak"] = Counter(flops / limits.flops, Counter::kIsRate);
+  state.counters["of_bandwidth"] = bytes * iterations / seconds / limits.bandwidth;
+  state.counters["of_fma_peak"] = flops * iterations / seconds / limits.flops;
 }
 
 struct Case {

@@ -27,8 +27,12 @@ constexpr int kRowTile = 2, kTokenTile = 2, kBlockRows = 4;
 // An E4M3 value is an integer of 18 bits and a sign in units of 2^-9: high * 512 + low. With twice the E2M1
 // value, the sum over a block of 32 is an integer below 2^27.
 
+// Column 4i + k of a block at [8k + i].
+using Fp4Digits = std::int16_t[32];
+using S8 = std::int16_t __attribute__((vector_size(16)));
+
 struct Fp4Block {
-  std::int16_t low[32], high[32];
+  Fp4Digits low, high;
 };
 
 struct PreparedFp4 {
@@ -59,8 +63,8 @@ void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t
       const std::uint8_t code = codes[b * 32 + i];
       nan |= (code & 0x7f) == 0x7f;
       const int value = static_cast<int>((code & 0x7f) == 0x7f ? 0.0f : kE4m3[code] * 512.0f);
-      block.low[i] = static_cast<std::int16_t>(value & 511);
-      block.high[i] = static_cast<std::int16_t>(value >> 9);
+      block.low[i % 4 * 8 + i / 4] = static_cast<std::int16_t>(value & 511);
+      block.high[i % 4 * 8 + i / 4] = static_cast<std::int16_t>(value >> 9);
     }
     const float scale = nan ? std::numeric_limits<float>::quiet_NaN() : e8m0_value(scales[b]) * 0x1p-10f;
     std::memcpy(const_cast<Fp4Block*>(fp4.blocks) + b, &block, sizeof block);
@@ -68,12 +72,23 @@ void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t
   }
 }
 
-void decode_e2m1_block(const std::uint8_t* packed, std::int16_t* twice) {
-  for (int i = 0; i < 16; ++i)
-    std::memcpy(twice + 2 * i, &kTwiceE2m1Pair[packed[i]], 2 * sizeof(std::int16_t));
+// Twice the E2M1 values of the low four bits: 0 1 2 3 4 6 8 12 and negatives.
+S8 twice_e2m1(S8 codes) {
+  const S8 m = codes & 7, sign = codes << 12 >> 15;
+  const S8 size = m + ((m > 4 ? m : S8{} + 4) - 4) + (2 & (m > 6));
+  return (size ^ sign) - sign;
 }
 
-std::int32_t dot32(const std::int16_t* a, const std::int16_t* b) {
+void decode_e2m1_block(const std::uint8_t* packed, Fp4Digits& twice) {
+  S8 codes;
+  std::memcpy(&codes, packed, sizeof codes);
+  for (int k = 0; k < 4; ++k) {
+    const S8 values = twice_e2m1(codes >> (4 * k));
+    std::memcpy(twice + 8 * k, &values, sizeof values);
+  }
+}
+
+std::int32_t dot32(const Fp4Digits& a, const Fp4Digits& b) {
   std::int32_t sum = 0;
   for (int i = 0; i < 32; ++i) sum += a[i] * b[i];
   return sum;
@@ -90,7 +105,7 @@ void fp4_product(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, 
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
       float sum[kTokens] = {};
       for (std::int64_t b = 0; b < blocks; ++b) {
-        std::int16_t weight[32];
+        Fp4Digits weight;
         decode_e2m1_block(w.codes + r * w.cols / 2 + b * 16, weight);
         const float scale = e8m0_value(w.scales[r * blocks + b]);
         for (int t = 0; t < tokens; ++t) {
@@ -106,25 +121,43 @@ void fp4_product(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, 
 
 // ---- index scores -------------------------------------------------------------------------------------
 
-// sum of q * value over one block of 32: exact, all products are small multiples of one power of two.
-float index_block(const bf16* q, const std::uint8_t* packed) {
-  float sum = 0;
-  for (int i = 0; i < 16; ++i) {
-    sum += static_cast<float>(q[2 * i]) * (0.5f * static_cast<float>(kTwiceE2m1Pair[packed[i]][0]));
-    sum += static_cast<float>(q[2 * i + 1]) * (0.5f * static_cast<float>(kTwiceE2m1Pair[packed[i]][1]));
+// The values of one key, even columns before odd ones in each block of 32, decoded once for all heads.
+constexpr std::int64_t kKeyColumns = 512;
+
+struct KeyValues {
+  float values[kKeyColumns];
+  void decode(const std::uint8_t* packed, std::int64_t cols) {
+    for (std::int64_t c = 0; c < cols; c += 32) {
+      Fp4Digits twice;
+      decode_e2m1_block(packed + c / 2, twice);
+      for (int i = 0; i < 32; ++i)
+        values[c + i % 2 * 16 + i / 2] = 0.5f * static_cast<float>(twice[i % 4 * 8 + i / 4]);
+    }
+  }
+};
+
+// q . key over columns [0, cols), added to `sum` block by block. The sum of a block is exact in any order:
+// all products are small multiples of one power of two.
+float add_dot(const bf16* q, const float* key, const std::uint8_t* scales, std::int64_t cols, float sum) {
+  for (std::int64_t c = 0; c < cols; c += 32) {
+    const Pair v = load_pairs(q + c);
+    const float exact = fold(mul_add(v.even, load(key + c), v.odd * load(key + c + 16)));
+    sum += exact * e8m0_value(scales[c / 32]);
   }
   return sum;
 }
 
 void index_scores(const bf16* q, const bf16* w, std::int64_t heads, std::int64_t dim,
                   const std::uint8_t* key_codes, const std::uint8_t* key_scales, Range keys, float* scores) {
+  KeyValues key;
   for (std::int64_t j = keys.begin; j < keys.end; ++j) {
     float score = 0;
     for (std::int64_t h = 0; h < heads; ++h) {
       float dot = 0;
-      for (std::int64_t c = 0; c < dim; c += 32) {
-        const float scale = e8m0_value(key_scales[(j * dim + c) / 32]);
-        dot += index_block(q + h * dim + c, key_codes + (j * dim + c) / 2) * scale;
+      for (std::int64_t c = 0; c < dim; c += kKeyColumns) {
+        const std::int64_t n = dim - c < kKeyColumns ? dim - c : kKeyColumns;
+        if (h == 0 || dim > kKeyColumns) key.decode(key_codes + (j * dim + c) / 2, n);
+        dot = add_dot(q + h * dim + c, key.values, key_scales + (j * dim + c) / 32, n, dot);
       }
       const float rounded = dsv::round_bf16(dot);
       score += dsv::round_bf16((rounded > 0 ? rounded : 0.0f) * static_cast<float>(w[h]));

@@ -1,4 +1,4 @@
-// Decoding tables of the small formats.
+// The decoding table of E4M3.
 #pragma once
 
 #include <array>
@@ -18,25 +18,12 @@ constexpr float e4m3(int code) {
   for (int i = 1; i < exponent; ++i) magnitude *= 2;
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
 }
-constexpr std::int16_t twice_e2m1(int code) {
-  constexpr std::int16_t magnitude[8] = {0, 1, 2, 3, 4, 6, 8, 12};
-  return static_cast<std::int16_t>((code & 8) ? -magnitude[code & 7] : magnitude[code & 7]);
-}
 }  // namespace table_detail
 
 /// Value of every E4M3 code.
 inline constexpr std::array<float, 256> kE4m3 = [] {
   std::array<float, 256> t{};
   for (int c = 0; c < 256; ++c) t[static_cast<std::size_t>(c)] = table_detail::e4m3(c);
-  return t;
-}();
-
-/// Twice the values of the two E2M1 codes in a byte, low nibble first.
-inline constexpr std::array<std::array<std::int16_t, 2>, 256> kTwiceE2m1Pair = [] {
-  std::array<std::array<std::int16_t, 2>, 256> t{};
-  for (int c = 0; c < 256; ++c) {
-    t[static_cast<std::size_t>(c)] = {table_detail::twice_e2m1(c & 15), table_detail::twice_e2m1(c >> 4)};
-  }
   return t;
 }();
 
