@@ -268,6 +268,21 @@ TEST_P(GoldenLayers, EveryStageFedTheReferencesInputsGivesTheReferencesOutputsIn
   }
 }
 
+TEST_P(GoldenLayers, EngramHashGivesTheReferencesRowsInPrefillAndDecode) {
+  const auto check = [&](const std::string& prefix, const StepPtr& step) {
+    auto ids = run<EngramIds>(open_.stage("EngramHash").put(input<TokenStep>("tokens"), TokenStep{step}), "ids");
+    for (const int layer : config().engram_layer_ids) {
+      enter(prefix, layer, step);
+      EXPECT_EQ(ids->rows[static_cast<std::size_t>(config().engram_slot(layer))],
+                golden("engram_hash_ids").as<std::int64_t>())
+          << prefix_ << "engram_hash_ids";
+    }
+  };
+  check("prefill", pass(prompt_));
+  const std::vector<std::int32_t> fed = golden_["decode.input_ids"].as<std::int32_t>();
+  for (int k = 0; k < 2; ++k) check("decode" + std::to_string(k), pass({fed[static_cast<std::size_t>(k)]}));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GoldenLayers, ::testing::ValuesIn(kCases),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
