@@ -36,22 +36,31 @@ RopeTable::RopeTable(const RopeParams& params) : frequencies_(static_cast<std::s
   if (params.original_seq_len > 0) apply_yarn(params, frequencies_);
 }
 
-void RopeTable::angles(std::int64_t position, float* cosines, float* sines) const {
-  for (std::size_t i = 0; i < frequencies_.size(); ++i) {
-    const float angle = static_cast<float>(position) * frequencies_[i];
+void RopeTable::angles(std::int64_t position, std::size_t first, std::size_t count, float* cosines,
+                       float* sines) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float angle = static_cast<float>(position) * frequencies_[first + i];
     cosines[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
     sines[i] = static_cast<float>(std::sin(static_cast<double>(angle)));
   }
 }
 
-void RopeTable::apply(bf16* row_tail, std::int64_t position, bool inverse) const {
-  for (std::size_t i = 0; i < frequencies_.size(); ++i) {
-    const double angle = static_cast<double>(static_cast<float>(position) * frequencies_[i]);
-    const float c = static_cast<float>(std::cos(angle));
-    const float s = static_cast<float>(inverse ? -std::sin(angle) : std::sin(angle));
-    const float a = static_cast<float>(row_tail[2 * i]), b = static_cast<float>(row_tail[2 * i + 1]);
-    row_tail[2 * i] = bf16(a * c - b * s);
-    row_tail[2 * i + 1] = bf16(a * s + b * c);
+void RopeTable::apply(bf16* tails, std::int64_t rows, std::int64_t stride, std::int64_t position,
+                      bool inverse) const {
+  constexpr std::size_t kPairs = 64;  // angles in use at once
+  float cosines[kPairs], sines[kPairs];
+  for (std::size_t first = 0; first < frequencies_.size(); first += kPairs) {
+    const std::size_t count = std::min(kPairs, frequencies_.size() - first);
+    angles(position, first, count, cosines, sines);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      bf16* x = tails + row * stride + 2 * first;
+      for (std::size_t i = 0; i < count; ++i) {
+        const float c = cosines[i], s = inverse ? -sines[i] : sines[i];
+        const float a = static_cast<float>(x[2 * i]), b = static_cast<float>(x[2 * i + 1]);
+        x[2 * i] = bf16(a * c - b * s);
+        x[2 * i + 1] = bf16(a * s + b * c);
+      }
+    }
   }
 }
 

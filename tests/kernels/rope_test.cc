@@ -46,6 +46,16 @@ TEST(Rope, RowsAreRotatedAndTurnedBackAsByTheReference) {
   }
 }
 
+TEST(Rope, AllHeadsOfATokenAreRotatedAsOneByOne) {
+  const RopeTable table({.dim = 192, .theta = 10000});
+  std::vector<bf16> one(3 * 200), all;
+  for (std::size_t i = 0; i < one.size(); ++i) one[i] = bf16(static_cast<float>(i % 37) - 18.0f);
+  all = one;
+  for (const std::size_t head : {0u, 1u, 2u}) table.apply(one.data() + 200 * head + 8, 1234, true);
+  table.apply(all.data() + 8, 3, 200, 1234, true);
+  EXPECT_TRUE(testing::near_bf16(all, one, 0, 0));
+}
+
 TEST(Rope, FarPositionsKeepThePrecisionOfTheAngle) {
   const RopeTable table(kWindow);
   float cosines[32], sines[32];
