@@ -25,8 +25,8 @@ constexpr std::size_t kRememberedLength = 64;
 
 // ---- tables
 
-TokenIndex::TokenIndex(const std::vector<std::string_view>& tokens)
-    : slots_(std::bit_ceil(2 * tokens.size() + 1)) {
+TokenIndex::TokenIndex(const std::vector<std::string_view>& tokens, std::size_t count)
+    : slots_(std::bit_ceil(2 * count + 1)) {
   for (std::size_t id = 0; id < tokens.size(); ++id) {
     if (tokens[id].data() == nullptr) continue;
     const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(tokens[id]));
@@ -172,7 +172,7 @@ Status Bpe::read_vocab(const JsonNode& vocab) {
       return vocab.error(fmt::format("id {} is given to '{}' and to '{}'", id, tokens_[id], spelling));
     tokens_[id] = spelling;
   }
-  index_ = TokenIndex(tokens_);
+  index_ = TokenIndex(tokens_, entries->size());
   return Status();
 }
 

@@ -15,8 +15,8 @@
 
 namespace dsv {
 
-/// Largest number of token ids accepted from a file.
-inline constexpr std::int32_t kMaxTokens = 1 << 24;
+/// Ids in a file must be below this: tables by id are made as large as the largest id asks.
+inline constexpr std::int32_t kMaxTokens = 1 << 22;
 
 /// A merge of two tokens: the smaller the rank, the earlier it is done.
 struct Merge {
@@ -45,8 +45,8 @@ class MergeTable {
 /// Token ids by spelling: an open-addressing table that leaves the spellings where they are.
 class TokenIndex {
  public:
-  /// `tokens` are the spellings by id.
-  explicit TokenIndex(const std::vector<std::string_view>& tokens);
+  /// `tokens` are the spellings by id, `count` of them not null.
+  TokenIndex(const std::vector<std::string_view>& tokens, std::size_t count);
   std::optional<std::int32_t> find(std::string_view token, const std::vector<std::string_view>& tokens) const;
 
  private:
@@ -76,7 +76,7 @@ class Bpe {
               std::vector<std::int32_t>& ids) const;
 
  private:
-  Bpe() : index_(tokens_), merges_(0) {}
+  Bpe() : index_(tokens_, 0), merges_(0) {}
   flow::Status read_vocab(const JsonNode& vocab);
   flow::Status read_merges(const JsonNode& merges);
   flow::Status read_merge(const boost::json::value& value, std::int32_t rank);
@@ -93,8 +93,8 @@ class Bpe {
   std::vector<std::string_view> tokens_;
   TokenIndex index_;
   MergeTable merges_;
-  std::array<std::int32_t, 0x200>
-      low_chars_{};  // ids of the characters below U+0200, the byte alphabet among them; -1: none
+  // Ids of the characters below U+0200, the byte alphabet among them; -1: none.
+  std::array<std::int32_t, 0x200> low_chars_{};
   std::optional<std::int32_t> unknown_;
   bool fuse_unknown_ = false;
   bool byte_fallback_ = false;

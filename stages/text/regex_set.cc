@@ -13,6 +13,8 @@ using icu::UnicodeSet;
 
 namespace {
 
+constexpr int kMaxClassDepth = 16;
+
 /// The set of a pattern in ICU's own notation, known to be right.
 UnicodeSet known_set(const char16_t* icu_pattern) {
   UErrorCode code = U_ZERO_ERROR;
@@ -81,9 +83,11 @@ Result<char32_t> read_hex_escape(PatternCursor& cursor, char32_t kind) {
 /// One class body: items united up to "&&" or "]".
 class ClassReader {
  public:
-  ClassReader(PatternCursor& cursor, bool ignore_case) : cursor_(cursor), ignore_case_(ignore_case) {}
+  ClassReader(PatternCursor& cursor, bool ignore_case, int depth)
+      : cursor_(cursor), ignore_case_(ignore_case), depth_(depth) {}
 
   Result<UnicodeSet> read() {
+    if (depth_ > kMaxClassDepth) return errorf("classes are nested deeper than {}", kMaxClassDepth);
     const bool negated = cursor_.accept(U"^");
     if (cursor_.accept(U"]")) FLOW_TRY(add_single(']'));
     while (!cursor_.accept(U"]")) {
@@ -109,7 +113,7 @@ class ClassReader {
 
   Status read_item() {
     if (cursor_.accept(U"[:")) return add_set(read_named_set(cursor_, U":]", false));
-    if (cursor_.accept(U"[")) return add_set(read_class(cursor_, ignore_case_));
+    if (cursor_.accept(U"[")) return add_set(ClassReader(cursor_, ignore_case_, depth_ + 1).read());
     const char32_t c = cursor_.next();
     if (c != '\\') return add_single(c);
     FLOW_ASSIGN(std::optional<UnicodeSet> set, read_set_escape(cursor_, true));
@@ -156,6 +160,7 @@ class ClassReader {
 
   PatternCursor& cursor_;
   bool ignore_case_;
+  int depth_;
   UnicodeSet product_{0, 0x10FFFF};
   UnicodeSet operand_;
 };
@@ -217,7 +222,7 @@ Result<char32_t> read_char_escape(PatternCursor& cursor) {
 }
 
 Result<UnicodeSet> read_class(PatternCursor& cursor, bool ignore_case) {
-  return ClassReader(cursor, ignore_case).read();
+  return ClassReader(cursor, ignore_case, 1).read();
 }
 
 }  // namespace dsv

@@ -15,6 +15,21 @@ using icu::UnicodeString;
 
 namespace {
 
+/// Escapes that stand for a pattern which means the same in ICU.
+struct EscapedPattern {
+  char32_t letter;
+  const char16_t* icu_pattern;
+};
+constexpr EscapedPattern kEscapedPatterns[] = {
+    {U'A', u"\\A"},
+    {U'z', u"\\z"},
+    {U'Z', u"(?=\\n?\\z)"},
+    {U'G', u"\\G"},
+    {U'R', u"(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])"},
+    {U'X', u"\\X"},
+};
+constexpr std::u32string_view kUnsupportedEscapes = U"kgKNOyY123456789";
+
 void append_code_point(UnicodeString& out, UChar32 c) {
   out.append(UnicodeString::fromUTF8(fmt::format("\\x{{{:x}}}", static_cast<std::uint32_t>(c))));
 }
@@ -126,51 +141,12 @@ class Translator {
   Status escape() {
     FLOW_ASSIGN(const std::optional<UnicodeSet> set, read_set_escape(in_, false));
     if (set) return set_atom(*set);
-    switch (in_.peek()) {
-      case 'A':
-        ++in_.at;
-        return atom(u"\\A");
-      case 'z':
-        ++in_.at;
-        return atom(u"\\z");
-      case 'Z':
-        ++in_.at;
-        return atom(u"(?=\\n?\\z)");
-      case 'G':
-        ++in_.at;
-        return atom(u"\\G");
-      case 'R':
-        ++in_.at;
-        return atom(u"(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])");
-      case 'X':
-        ++in_.at;
-        return atom(u"\\X");
-      case 'b':
-        ++in_.at;
-        return word_boundary(true);
-      case 'B':
-        ++in_.at;
-        return word_boundary(false);
-      case 'k':
-      case 'g':
-      case 'K':
-      case 'N':
-      case 'O':
-      case 'y':
-      case 'Y':
-      case '1':
-      case '2':
-      case '3':
-      case '4':
-      case '5':
-      case '6':
-      case '7':
-      case '8':
-      case '9':
-        return errorf("'\\{}' is not supported", static_cast<char>(in_.peek()));
-      default:
-        break;
-    }
+    for (const EscapedPattern& escaped : kEscapedPatterns)
+      if (in_.accept({&escaped.letter, 1})) return atom(escaped.icu_pattern);
+    if (in_.accept(U"b")) return word_boundary(true);
+    if (in_.accept(U"B")) return word_boundary(false);
+    if (kUnsupportedEscapes.find(in_.peek()) != kUnsupportedEscapes.npos)
+      return errorf("'\\{}' is not supported", static_cast<char>(in_.peek()));
     FLOW_ASSIGN(const char32_t c, read_char_escape(in_));
     return literal(c);
   }

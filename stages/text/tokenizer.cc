@@ -53,6 +53,9 @@ Status check_decoder(const JsonNode& node) {
 }  // namespace
 
 struct Tokenizer::Impl {
+  /// A tokenizer made from the contents of its file.
+  static Result<std::shared_ptr<const Tokenizer>> build(const boost::json::value& json);
+
   explicit Impl(Bpe model) : bpe(std::move(model)), tokens(bpe.tokens()), special(tokens.size()) {}
 
   Status read(const JsonNode& root);
@@ -135,7 +138,7 @@ Status Tokenizer::Impl::encode_normalized(std::u16string_view text, std::vector<
 Tokenizer::Tokenizer(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const boost::json::value& json) {
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::Impl::build(const boost::json::value& json) {
   const JsonNode root(json);
   FLOW_ASSIGN(const JsonNode model, root.at("model"));
   FLOW_ASSIGN(Bpe bpe, Bpe::read(model));
@@ -146,12 +149,12 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const boost::json:
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::filesystem::path& tokenizer_json) {
   FLOW_ASSIGN(const boost::json::value json, load_json(tokenizer_json));
-  return from_json(json).in(tokenizer_json.string());
+  return Impl::build(json).in(tokenizer_json.string());
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::parse(std::string_view json_text) {
   FLOW_ASSIGN(const boost::json::value json, parse_json(json_text));
-  return from_json(json);
+  return Impl::build(json);
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view utf8) const {

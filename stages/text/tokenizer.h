@@ -7,7 +7,6 @@
 // of the file play no part.
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -64,8 +63,6 @@ class Tokenizer {
  private:
   struct Impl;
   explicit Tokenizer(std::unique_ptr<const Impl> impl);
-  static flow::Result<std::shared_ptr<const Tokenizer>> from_json(const boost::json::value& json);
-
   std::unique_ptr<const Impl> impl_;
 };
 

@@ -94,6 +94,9 @@ TEST(Regex, RefusesWhatIsWrongOrHasNoCounterpart) {
       {"a{2,1}", "not a regular expression: U_REGEX_MAX_LT_MIN"},
       {"(?<=a*)b", "not a regular expression: U_REGEX_LOOK_BEHIND_LIMIT"},
   };
+  const std::string deep(100'000, '[');
+  EXPECT_EQ(Regex::compile(deep).status().message(), "classes are nested deeper than 16");
+  EXPECT_FALSE(Regex::compile(std::string(100'000, '(') + std::string(100'000, ')')).ok());
   for (const auto& item : cases)
     EXPECT_EQ(Regex::compile(item.pattern).status().message(), item.message) << item.pattern;
 }
