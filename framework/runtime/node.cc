@@ -14,6 +14,20 @@ int concurrency(const NodePlan& plan) {
 
 }  // namespace
 
+/// Where the flow graph calls a node. The inbox's lock orders this thread after the one that sent the
+/// token; until then nothing of the node is read.
+struct Node::Entry {
+  Node* node;
+  Token operator()(Token token) const noexcept {
+    node->step();
+    return token;
+  }
+  void operator()(const Token&, tbb::flow::async_node<Token, Token>::gateway_type& gateway) const noexcept {
+    gateway.reserve_wait();
+    node->lane_->post();
+  }
+};
+
 Node::Node(const GraphContext& shared, int index, Stage& stage)
     : shared_(shared),
       plan_(shared.plan.nodes[static_cast<std::size_t>(index)]),
@@ -33,20 +47,13 @@ Node::Node(const GraphContext& shared, int index, Stage& stage)
 void Node::make_body() {
   if (plan_.executor == Executor::compute) {
     auto node = std::make_unique<tbb::flow::function_node<Token, Token>>(
-        shared_.graph, static_cast<std::size_t>(concurrency(plan_)), [this](Token token) noexcept {
-          step();
-          return token;
-        });
+        shared_.graph, static_cast<std::size_t>(concurrency(plan_)), Entry{this});
     body_ = node.get();
     body_node_ = std::move(node);
     return;
   }
-  using IoBody = tbb::flow::async_node<Token, Token>;
-  auto node = std::make_unique<IoBody>(shared_.graph, tbb::flow::unlimited,
-                                       [this](const Token&, IoBody::gateway_type& gateway) noexcept {
-                                         gateway.reserve_wait();
-                                         lane_->post();
-                                       });
+  auto node =
+      std::make_unique<tbb::flow::async_node<Token, Token>>(shared_.graph, tbb::flow::unlimited, Entry{this});
   lane_.emplace(
       shared_.io, concurrency(plan_), [this] { step(); },
       [&gateway = node->gateway()] { gateway.release_wait(); });
@@ -96,8 +103,8 @@ bool Node::deliver(std::size_t edge, const Parcel& parcel) noexcept {
 }
 
 void Node::step() noexcept {
+  const auto invocation = inbox_.pop();
   shared_.control.fail(guarded([&]() -> Status {
-    const auto invocation = inbox_.pop();
     if (!shared_.control.stopped()) run(*invocation);
     return {};
   }));

@@ -59,6 +59,8 @@ class Node final : public Entrance {
   const NodePlan& plan() const { return plan_; }
 
  private:
+  struct Entry;
+
   void make_body();
   bool deliver(std::size_t edge, const Parcel& parcel) noexcept;
   void step() noexcept;

@@ -9,6 +9,29 @@
 #include "framework/runtime/workers.h"
 
 namespace flow {
+
+/// One parallel_for. The atomics order the slices with the caller also in the eyes of ThreadSanitizer,
+/// which does not see how an uninstrumented library hands tasks over.
+struct ParallelLoop {
+  const std::int64_t count, slices;
+  const std::function<void(Range)>& body;
+  std::atomic<std::int64_t> done{0};
+
+  void run(std::int64_t begin, std::int64_t end) {
+    done.load(std::memory_order_acquire);
+    for (std::int64_t i = begin; i < end; ++i) body({i * count / slices, (i + 1) * count / slices});
+    done.fetch_add(end - begin, std::memory_order_release);
+  }
+};
+
+/// What the library copies from thread to thread. Has external linkage for the sake of its name in tools.
+struct ParallelTask {
+  ParallelLoop* loop;
+  void operator()(const tbb::blocked_range<std::int64_t>& range) const {
+    loop->run(range.begin(), range.end());
+  }
+};
+
 namespace {
 
 constexpr std::int64_t kSlicesPerThread = 4;  // lets a fast thread take over from a slow one
@@ -30,22 +53,14 @@ tbb::task_arena& home() {
   return current_arena ? *current_arena : default_arena();
 }
 
-/// The atomics order the slices with the caller: ThreadSanitizer cannot see how the library hands tasks
-/// over when the library is not instrumented.
 void run_slices(std::int64_t count, std::int64_t slices, const std::function<void(Range)>& body) {
-  std::atomic<std::int64_t> done{0};
-  const auto run = [&](const tbb::blocked_range<std::int64_t>& range) {
-    done.load(std::memory_order_acquire);
-    for (std::int64_t i = range.begin(); i < range.end(); ++i) {
-      body({i * count / slices, (i + 1) * count / slices});
-    }
-    done.fetch_add(range.end() - range.begin(), std::memory_order_release);
-  };
-  done.store(0, std::memory_order_release);
+  ParallelLoop loop{count, slices, body};
+  loop.done.store(0, std::memory_order_release);
   tbb::this_task_arena::isolate([&] {
-    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, slices, 1), run, tbb::simple_partitioner());
+    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, slices, 1), ParallelTask{&loop},
+                      tbb::simple_partitioner());
   });
-  done.load(std::memory_order_acquire);
+  loop.done.load(std::memory_order_acquire);
 }
 
 }  // namespace

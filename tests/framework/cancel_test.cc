@@ -83,7 +83,8 @@ TEST_P(CancelAt, EndsAtOnceClosesAllAndCanRunAgain) {
   EXPECT_TRUE(owner.cancelled());
   EXPECT_LT(Clock::now() - begin, 5s);
   EXPECT_EQ(opened, closed);
-  EXPECT_EQ(bodies_after, 0);
+  EXPECT_LE(bodies_after, 2)
+      << "only the bodies that the other two stages had begun may see the cancellation";
   expect_next_run_succeeds();
 }
 
