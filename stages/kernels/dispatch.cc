@@ -1,6 +1,8 @@
 // Which kernel variants exist, and which of them runs on this machine.
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <array>
@@ -45,6 +47,18 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
+
+bool has_amx() {
+  constexpr std::uint64_t kTiles = 0x60000;
+  constexpr std::uint32_t kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+  std::uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (!has_avx512() || !saves(kTiles) || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kAmxTile) == 0 || (d & kAmxInt8) == 0) return false;
+  // Linux hands the tile registers only to processes that ask.
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+}
 #endif
 
 constexpr std::array kVariants = {
@@ -52,6 +66,7 @@ constexpr std::array kVariants = {
 #if defined(__x86_64__)
     Variant{&kAvx2Kernels, has_avx2},
     Variant{&kAvx512Kernels, has_avx512},
+    Variant{&kAmxKernels, has_amx},
 #endif
 };
 

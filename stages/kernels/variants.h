@@ -12,4 +12,12 @@ extern const Kernels kAvx2Kernels;
 /// AVX-512 F, BW, DQ, VL, VBMI and VNNI.
 extern const Kernels kAvx512Kernels;
 
+/// AVX-512 with the byte products of AMX.
+extern const Kernels kAmxKernels;
+
+/// Asks for the cache line of `p`, which may lie behind the end of its array.
+inline void prefetch(const void* p) {
+  __builtin_prefetch(p, 0, 3);
+}
+
 }  // namespace dsv
