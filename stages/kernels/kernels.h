@@ -4,8 +4,9 @@
 //  - Batch invariance. The bytes of one token's row depend on that row's inputs alone: not on how many
 //    tokens are passed together, on the slice of output rows, or on the thread count.
 //  - Every sum has one fixed order, the same in every variant, so that variants agree to the bit. Dot
-//    products keep 16 fp32 lanes: of every 32 columns lane i takes column 2i+1, then 2i; at the end lanes
-//    fold as 8+8, 4+4, 2+2, 1+1. Products of bf16 and smaller formats are exact in fp32, so a fused and
+//    products keep 16 fp32 lanes: of every 32 columns lane i takes column 2i+1, then 2i; at the end the
+//    lanes are summed in fp64 and rounded once: where large terms cancel, an fp32 sum of lanes is off by bf16
+//    steps. Products of bf16 and smaller formats are exact in fp32, so a fused and
 //    a separate multiplication are the same; with fp32 weights they are separate. The fp4 product sums each
 //    block of 32 exactly and adds the scaled blocks in column order.
 //  - Weights hold no NaN codes of E4M3 (the result of such a row is unspecified), and weight * scale and
