@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "framework/config/names.h"
+#include "framework/config/utf8.h"
 
 namespace flow::config {
 namespace fs = std::filesystem;
@@ -44,23 +45,6 @@ Result<std::string> read_file(const std::string& path) {
     return errorf("'{}' is larger than {} bytes, the limit for a graph file", path, kMaxFileBytes);
   }
   return text;
-}
-
-// Length of the UTF-8 character at the beginning of `s`; 0 when there is none: a stray or missing
-// continuation byte, an overlong form, a surrogate, or above U+10FFFF.
-std::size_t utf8_length(std::string_view s) {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xED && byte(1) > 0x9F;
-  const bool too_large = lead == 0xF4 && byte(1) > 0x8F;
-  return overlong || surrogate || too_large ? 0 : length;
 }
 
 // YAML is UTF-8 text. Reports the first character that is not.

@@ -4,6 +4,7 @@
 
 #include "framework/config/names.h"
 #include "framework/config/substitution.h"
+#include "framework/config/utf8.h"
 
 namespace flow::config {
 namespace json = boost::json;
@@ -156,6 +157,9 @@ Result<Value> checked(const ParamDecl& decl, Result<Value> given) {
 }
 
 Result<Value> parsed(OptionType type, std::string_view text) {
+  if (const auto bad = find_not_utf8(text); bad != std::string_view::npos) {
+    return errorf("not UTF-8: byte 0x{:02x} at offset {}", static_cast<unsigned char>(text[bad]), bad);
+  }
   FLOW_ASSIGN(json::value value, parse_option(type, text));
   return Value(std::move(value));
 }
