@@ -28,45 +28,57 @@ namespace {
 #include "stages/kernels/generic_fp4_tiles.inc"
 // clang-format on
 
-constexpr int kTokens = 16;  // rows of a tile
+constexpr int kTokens = 16;   // rows of a tile
+constexpr int kRowTiles = 2;  // tiles of rows that share the digits of the tokens
 
-/// The digits of one block of one token, [coarse, middle, fine][even columns, odd columns]: a row of a tile
-/// each.
-struct BlockDigits {
-  std::int8_t digit[3][32];
+/// One token in the form of tiles, behind its AVX-512 form: [coarse, middle][even columns, odd columns] of
+/// each block, the fine digits of each block, and for each block its scale and whether the fine digits count.
+struct TokenDigits {
+  const std::int8_t (*digits)[2][32];
+  const std::int8_t (*fine)[32];
+  const float* scales;
+  const std::uint8_t* has_fine;
+
+  TokenDigits(const std::byte* prepared, std::int64_t cols) {
+    const std::byte* p = prepared + limb_prepared_bytes(cols);
+    const std::int64_t blocks = cols / 32;
+    digits = reinterpret_cast<const std::int8_t(*)[2][32]>(p);
+    fine = reinterpret_cast<const std::int8_t(*)[32]>(p + 64 * blocks);
+    scales = reinterpret_cast<const float*>(p + 96 * blocks);
+    has_fine = reinterpret_cast<const std::uint8_t*>(p + 100 * blocks);
+  }
 };
 
-// A prepared token: that of AVX-512, then the digits of each block.
 std::int64_t prepared_bytes(std::int64_t cols) {
-  return limb_prepared_bytes(cols) + (cols / 32 * std::int64_t{sizeof(BlockDigits)} + 63) / 64 * 64;
-}
-
-const BlockDigits* block_digits(const std::byte* prepared, std::int64_t cols) {
-  return reinterpret_cast<const BlockDigits*>(prepared + limb_prepared_bytes(cols));
+  return limb_prepared_bytes(cols) + (101 * (cols / 32) + 63) / 64 * 64;
 }
 
 void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, std::byte* prepared) {
   kAvx512Kernels.prepare(codes, scales, cols, prepared);
   const LimbGroup* groups = limb_groups(prepared, cols);
-  auto* digits = const_cast<BlockDigits*>(block_digits(prepared, cols));
-  for (std::int64_t b = 0; b < cols / 32; ++b) {
+  std::byte* p = prepared + limb_prepared_bytes(cols);
+  const std::int64_t blocks = cols / 32;
+  for (std::int64_t b = 0; b < blocks; ++b) {
     const LimbGroup& g = groups[b / 4];
     for (int odd = 0; odd < 2; ++odd) {
       const std::int64_t at = b % 4 * 16;
-      std::memcpy(digits[b].digit[0] + 16 * odd, g.coarse[odd] + at, 16);
-      std::memcpy(digits[b].digit[1] + 16 * odd, g.middle[odd] + at, 16);
-      std::memcpy(digits[b].digit[2] + 16 * odd, g.fine[odd] + at, 16);
+      std::memcpy(p + 64 * b + 16 * odd, g.coarse[odd] + at, 16);
+      std::memcpy(p + 64 * b + 32 + 16 * odd, g.middle[odd] + at, 16);
+      std::memcpy(p + 64 * blocks + 32 * b + 16 * odd, g.fine[odd] + at, 16);
     }
+    std::memcpy(p + 96 * blocks + 4 * b, &g.scale[b % 4 * 4], sizeof(float));
+    p[100 * blocks + b] = std::byte{g.has_fine};
   }
 }
 
-/// The tile registers for as long as it lives: 0 .. 2 sums [token][row], 3 codes, 4 .. 6 digits [token].
+/// The tile registers for as long as it lives: 0 .. 3 sums [token][row], 4 and 5 codes of rows, 6 and 7
+/// digits of tokens.
 class TileRegisters {
  public:
   TileRegisters() {
     Config config{};
-    for (int i = 0; i < 7; ++i) {
-      const bool codes = i == 3, digits = i > 3;
+    for (int i = 0; i < 8; ++i) {
+      const bool codes = i == 4 || i == 5, digits = i > 5;
       config.rows[i] = codes ? 8 : kTokens;
       config.row_bytes[i] = digits ? 32 : 64;
     }
@@ -91,90 +103,129 @@ inline void store_signed_codes(Words packed, std::uint8_t* even, std::uint8_t* o
   _mm512_store_si512(odd, _mm512_permutexvar_epi8(_mm512_srli_epi16(packed, 4), table));
 }
 
-/// Sums of one block with each digit, [token][row].
+/// Sums of one block, [digit][row tile][token][row].
 struct alignas(64) DigitSums {
-  std::int32_t digit[3][kTokens][kTileRows];
+  std::int32_t digit[3][kRowTiles][kTokens][kTileRows];
 };
 
-inline void multiply(const TileCodes& codes, const BlockDigits* x, std::int64_t stride, bool fine,
+/// Sixteen tokens, `stride` bytes apart.
+struct TokenTile {
+  TokenDigits first;
+  std::int64_t stride;
+
+  float scale(int token, std::int64_t block) const {
+    float value;
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(first.scales + block) + token * stride,
+                sizeof value);
+    return value;
+  }
+  bool has_fine(int token, std::int64_t block) const { return first.has_fine[block + token * stride] != 0; }
+  bool any_fine(std::int64_t block) const {
+    bool any = false;
+    for (int t = 0; t < kTokens; ++t) any |= has_fine(t, block);
+    return any;
+  }
+};
+
+// The intrinsics do not tell the compiler which memory the tile loads read.
+inline void order_memory() {
+  __asm__ volatile("" ::: "memory");
+}
+
+inline void multiply(const TileScratch* s, std::int64_t b, const TokenTile& x, std::int64_t block,
                      DigitSums& out) {
+  _tile_loadd(4, s[0].codes[b], 64);
+  _tile_loadd(5, s[1].codes[b], 64);
+  _tile_loadd(6, x.first.digits[block][0], x.stride);
+  _tile_loadd(7, x.first.digits[block][1], x.stride);
   _tile_zero(0);
   _tile_zero(1);
-  _tile_loadd(3, codes, 64);
-  _tile_loadd(4, x->digit[0], stride);
-  _tile_dpbssd(0, 4, 3);
-  _tile_loadd(5, x->digit[1], stride);
-  _tile_dpbssd(1, 5, 3);
-  _tile_stored(0, out.digit[0], 64);
-  _tile_stored(1, out.digit[1], 64);
-  if (!fine) return;
   _tile_zero(2);
-  _tile_loadd(6, x->digit[2], stride);
-  _tile_dpbssd(2, 6, 3);
-  _tile_stored(2, out.digit[2], 64);
+  _tile_zero(3);
+  _tile_dpbssd(0, 6, 4);
+  _tile_dpbssd(1, 6, 5);
+  _tile_dpbssd(2, 7, 4);
+  _tile_dpbssd(3, 7, 5);
+  _tile_stored(0, out.digit[0][0], 64);
+  _tile_stored(1, out.digit[0][1], 64);
+  _tile_stored(2, out.digit[1][0], 64);
+  _tile_stored(3, out.digit[1][1], 64);
 }
 
-/// Sixteen tokens: where their groups and digits lie, `stride` bytes apart.
-struct TokenTile {
-  const LimbGroup* groups;
-  const BlockDigits* digits;
-  std::int64_t stride;
-  const LimbGroup& group(int token, std::int64_t block) const {
-    return *reinterpret_cast<const LimbGroup*>(reinterpret_cast<const std::byte*>(groups + block / 4) +
-                                               token * stride);
-  }
-  bool has_fine(std::int64_t block) const {
-    bool fine = false;
-    for (int t = 0; t < kTokens; ++t) fine |= group(t, block).has_fine;
-    return fine;
-  }
-};
-
-inline __m512 block_values(const DigitSums& sums, int token, bool fine) {
-  __m512i sum = _mm512_slli_epi32(_mm512_load_si512(sums.digit[0][token]), 8);
-  sum = _mm512_add_epi32(sum, _mm512_load_si512(sums.digit[1][token]));
-  if (fine) sum = _mm512_add_epi32(_mm512_slli_epi32(sum, 3), _mm512_load_si512(sums.digit[2][token]));
-  return _mm512_cvtepi32_ps(sum);
+inline void multiply_fine(const TileScratch* s, std::int64_t b, const TokenTile& x, std::int64_t block,
+                          DigitSums& out) {
+  _tile_loadd(4, s[0].codes[b], 64);
+  _tile_loadd(5, s[1].codes[b], 64);
+  _tile_loadd(6, x.first.fine[block], x.stride);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_dpbssd(0, 6, 4);
+  _tile_dpbssd(1, 6, 5);
+  _tile_stored(0, out.digit[2][0], 64);
+  _tile_stored(1, out.digit[2][1], 64);
 }
 
-// Adds blocks [block, block + count) of sixteen tokens to sums [token][row].
-inline void add_tokens(const TileScratch& s, const TokenTile& x, std::int64_t block, std::int64_t count,
-                       float (*sums)[kTileRows]) {
-  DigitSums products[2];
-  __m512 sum[kTokens];
-  for (int t = 0; t < kTokens; ++t) sum[t] = _mm512_load_ps(sums[t]);
-  for (std::int64_t b = 0; b < count; ++b) {
-    DigitSums& product = products[b % 2];
-    multiply(s.codes[b], x.digits + block + b, x.stride, x.has_fine(block + b), product);
-    const __m512 weight_scale = _mm512_load_ps(s.scales[b]);
+// Adds the sums of one block, scaled, to s[tile].sums [token][row].
+template <bool kFine>
+inline void add_block(TileScratch* s, std::int64_t b, const TokenTile& x, std::int64_t block,
+                      std::int64_t first, const DigitSums& product) {
+  for (int tile = 0; tile < kRowTiles; ++tile) {
+    const __m512 weight_scale = _mm512_load_ps(s[tile].scales[b]);
+#pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) {
-      const LimbGroup& g = x.group(t, block + b);
-      const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_set1_ps(g.scale[(block + b) % 4 * 4]));
-      sum[t] = _mm512_add_ps(sum[t], _mm512_mul_ps(block_values(product, t, g.has_fine), scale));
+      const __m512i coarse = _mm512_slli_epi32(_mm512_load_si512(product.digit[0][tile][t]), 8);
+      __m512i sum = _mm512_add_epi32(coarse, _mm512_load_si512(product.digit[1][tile][t]));
+      if (kFine && x.has_fine(t, block)) {
+        sum = _mm512_add_epi32(_mm512_slli_epi32(sum, 3), _mm512_load_si512(product.digit[2][tile][t]));
+      }
+      const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_set1_ps(x.scale(t, block)));
+      float* total = s[tile].sums[first + t];
+      _mm512_store_ps(total,
+                      _mm512_add_ps(_mm512_load_ps(total), _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale)));
     }
   }
-  for (int t = 0; t < kTokens; ++t) _mm512_store_ps(sums[t], sum[t]);
+}
+
+// Adds blocks [block, block + count) of sixteen tokens. The tiles work one block ahead of the sums.
+inline void add_tokens(TileScratch* s, const TokenTile& x, std::int64_t block, std::int64_t count,
+                       std::int64_t first) {
+  DigitSums products[2];
+  const auto add = [&](std::int64_t b) {
+    DigitSums& product = products[b % 2];
+    if (!x.any_fine(block + b)) return add_block<false>(s, b, x, block + b, first, product);
+    multiply_fine(s, b, x, block + b, product);
+    add_block<true>(s, b, x, block + b, first, product);
+  };
+  order_memory();
+  for (std::int64_t b = 0; b < count; ++b) {
+    multiply(s, b, x, block + b, products[b % 2]);
+    if (b > 0) add(b - 1);
+  }
+  add(count - 1);
 }
 
 // Rows r .. r+count-1 of `tokens` tokens, a multiple of sixteen.
 inline void tile_rows(const Fp4Matrix& w, const QuantizedActivations& x, std::int64_t r, std::int64_t count,
                       std::int64_t first, std::int64_t tokens, bf16* y, std::int64_t y_stride) {
-  TileScratch s;
-  std::memset(s.sums, 0, sizeof s.sums);
-  const TileRows rows(w, r, count);
+  TileScratch s[kRowTiles];
+  for (TileScratch& tile : s) std::memset(tile.sums, 0, sizeof tile.sums);
+  const std::int64_t low = count < kTileRows ? count : kTileRows, high = count - low;
+  const TileRows rows[kRowTiles] = {{w, r, low}, {w, high > 0 ? r + low : r, high > 0 ? high : low}};
   const std::int64_t blocks = w.cols / 32, stride = x.prepared(1) - x.prepared(0);
   for (std::int64_t b = 0; b < blocks; b += kTileBlocks) {
     const std::int64_t n = blocks - b < kTileBlocks ? blocks - b : kTileBlocks;
-    decode_scales(rows, b, n, s);
-    decode_codes(rows, b, n, s, store_signed_codes);
+    for (int tile = 0; tile < kRowTiles; ++tile) {
+      decode_scales(rows[tile], b, n, s[tile]);
+      decode_codes(rows[tile], b, n, s[tile], store_signed_codes);
+    }
     for (std::int64_t t = 0; t < tokens; t += kTokens) {
-      const std::byte* prepared = x.prepared(first + t);
-      add_tokens(s, {limb_groups(prepared, w.cols), block_digits(prepared, w.cols), stride}, b, n,
-                 s.sums + t);
+      add_tokens(s, {TokenDigits(x.prepared(first + t), w.cols), stride}, b, n, t);
     }
   }
   for (std::int64_t t = 0; t < tokens; ++t) {
-    for (std::int64_t i = 0; i < count; ++i) y[(first + t) * y_stride + r + i] = bf16(s.sums[t][i]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      y[(first + t) * y_stride + r + i] = bf16(s[i / kTileRows].sums[t][i % kTileRows]);
+    }
   }
 }
 
@@ -186,8 +237,9 @@ void fp4_product(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, 
     const TileRegisters registers;
     for (std::int64_t first = 0; first < whole; first += kTileTokens) {
       const std::int64_t tokens = whole - first < kTileTokens ? whole - first : kTileTokens;
-      for (std::int64_t r = rows.begin; r < rows.end; r += kTileRows) {
-        const std::int64_t count = rows.end - r < kTileRows ? rows.end - r : kTileRows;
+      constexpr std::int64_t kRows = kRowTiles * kTileRows;
+      for (std::int64_t r = rows.begin; r < rows.end; r += kRows) {
+        const std::int64_t count = rows.end - r < kRows ? rows.end - r : kRows;
         tile_rows(w, x, r, count, first, tokens, y, y_stride);
       }
     }
