@@ -73,12 +73,13 @@ std::vector<AddedTokenMatcher::Part> AddedTokenMatcher::split(std::u16string_vie
   for (Match match : find_all(text)) {
     auto& [begin, end] = match.span;
     const Rule& rule = *match.rule;
-    if (begin < done) continue;  // inside the white space that the token before took
     if (rule.single_word && (word_ends_at(text, begin) || word_starts_at(text, end))) continue;
     while (rule.lstrip && begin > done && is_space(text[begin - 1])) --begin;
     while (rule.rstrip && end < size && is_space(text[end])) ++end;
+    if (rule.lstrip) begin = std::max(begin, done);
     if (begin > done) parts.push_back({{done, begin}, std::nullopt});
-    parts.push_back({match.span, rule.id});
+    // White space that the token before has taken may still spell this one.
+    if (begin < end) parts.push_back({match.span, rule.id});
     done = end;
   }
   if (done < size) parts.push_back({{done, size}, std::nullopt});
