@@ -137,16 +137,16 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8NamingTheFirstBadByte) {
   for (const auto& item : cases) EXPECT_EQ(released()->encode(item.text).status().message(), item.message);
 }
 
-TEST(Tokenizer, MergesAMillionCharactersInOnePiece) {  // hours if merging were quadratic
-  const std::string text(1'000'000, 'a');
+TEST(Tokenizer, MergesHundredsOfThousandsOfCharactersInOnePiece) {  // minutes if merging were quadratic
+  const std::string text(300'000, 'a');
   const std::vector<std::int32_t> ids = encoded(*released(), text);
   EXPECT_LT(ids.size(), text.size() / 4);
   EXPECT_EQ(released()->decode(ids, false), text);
 }
 
-TEST(Tokenizer, SplitsAMillionSpacesAndDigits) {
-  EXPECT_EQ(released()->decode(encoded(*released(), std::string(1'000'000, ' ')), false).size(), 1'000'000u);
-  EXPECT_EQ(encoded(*released(), std::string(999'999, '7')).size(), 333'333u);
+TEST(Tokenizer, SplitsHundredsOfThousandsOfSpacesAndDigits) {
+  EXPECT_EQ(released()->decode(encoded(*released(), std::string(300'000, ' ')), false).size(), 300'000u);
+  EXPECT_EQ(encoded(*released(), std::string(300'000, '7')).size(), 100'000u);
 }
 
 }  // namespace
