@@ -60,7 +60,7 @@ class Session {
     if (arguments_.json) {
       auto file = OutputFile::create(*arguments_.json);
       if (!file.ok()) return fail(kFailed, file.status());
-      json_.emplace(*std::move(file));
+      json_ = *std::move(file);
     }
     return arguments_.dry_run ? dry_run() : execute();
   }
@@ -113,10 +113,12 @@ class Session {
   Status write_trace() {
     if (!recorder_) return {};
     const Trace trace = recorder_->trace();
-    terminal_->note(summary_text(trace));
+    std::string summary = summary_text(trace);
+    while (summary.ends_with('\n')) summary.pop_back();
+    terminal_->note(summary);
     FLOW_TRY(write_chrome(trace, *arguments_.trace));
     if (!arguments_.dot) return {};
-    FLOW_ASSIGN(OutputFile file, OutputFile::create(*arguments_.dot));
+    FLOW_ASSIGN(const OutputFile file, OutputFile::create(*arguments_.dot));
     return file.write(to_dot(plan_, &trace));
   }
 

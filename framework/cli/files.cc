@@ -17,6 +17,10 @@ Status cannot(std::string_view verb, const std::string& path, int error) {
   return errorf("cannot {} '{}': {}", verb, path, std::strerror(error));
 }
 
+int open_for_writing(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
 Result<std::string> read_all(int fd) {
   std::string text;
   char buffer[1 << 16];
@@ -59,35 +63,28 @@ int write_all(int fd, std::string_view text) {
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
-  if (path == "-") return OutputFile(path, "", STDOUT_FILENO);
   struct stat info {};
-  const bool replace = ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
-  const std::string target = replace ? fmt::format("{}.{}.part", path, ::getpid()) : path;
-  const int flags = O_WRONLY | O_CLOEXEC | (replace ? O_CREAT | O_TRUNC : 0);
-  const int fd = ::open(target.c_str(), flags, 0666);
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return cannot("write", path, EISDIR);
+  if (path == "-" || (exists && !S_ISREG(info.st_mode))) return OutputFile(path, path);
+  const std::string target = fmt::format("{}.{}.part", path, ::getpid());
+  const int fd = open_for_writing(target);
   if (fd < 0) return cannot("write", path, errno);
-  return OutputFile(path, replace ? target : "", fd);
+  ::close(fd);
+  ::unlink(target.c_str());
+  return OutputFile(path, target);
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_(std::move(other.temporary_)),
-      fd_(std::exchange(other.fd_, -1)) {
-  other.temporary_.clear();
-}
-
-OutputFile::~OutputFile() {
-  if (fd_ > STDOUT_FILENO) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-}
-
-Status OutputFile::write(std::string_view text) {
-  if (const int error = write_all(fd_, text)) return cannot("write", path_, error);
-  if (fd_ != STDOUT_FILENO && ::close(std::exchange(fd_, -1)) != 0) return cannot("write", path_, errno);
-  if (temporary_.empty()) return {};
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot("write", path_, errno);
-  temporary_.clear();
-  return {};
+Status OutputFile::write(std::string_view text) const {
+  const bool output = path_ == "-";
+  const int fd = output ? STDOUT_FILENO : open_for_writing(target_);
+  int error = fd < 0 ? errno : write_all(fd, text);
+  if (!output && fd >= 0 && ::close(fd) != 0 && error == 0) error = errno;
+  if (target_ == path_) return error == 0 ? Status() : cannot("write", path_, error);
+  if (error == 0 && std::rename(target_.c_str(), path_.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlink(target_.c_str());
+  return cannot("write", path_, error);
 }
 
 }  // namespace flow::cli

@@ -15,25 +15,19 @@ inline constexpr std::size_t kMaxValueBytes = std::size_t{1} << 30;
 Result<std::string> read_value(const std::string& path);
 
 /// A text that appears in a file as a whole or not at all: it is written beside the target and renamed.
-/// "-" is standard output. Something that is not a regular file, such as /dev/stdout, is written in place.
+/// "-" is standard output. Something that is not a regular file, such as /dev/null, is written in place.
 class OutputFile {
  public:
-  /// Makes the file, so that a path that cannot be written is known before the work is done.
+  /// Makes sure that the file can be written, so that this is known before the work is done. Leaves
+  /// nothing behind.
   static Result<OutputFile> create(const std::string& path);
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&&) = delete;
-  /// Removes what was not written.
-  ~OutputFile();
-
-  Status write(std::string_view text);
+  Status write(std::string_view text) const;
 
  private:
-  OutputFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  OutputFile(std::string path, std::string target) : path_(std::move(path)), target_(std::move(target)) {}
 
   std::string path_;
-  std::string temporary_;  // empty when written in place
-  int fd_;
+  std::string target_;  // what is written: the path itself, or the file that is renamed to it
 };
 
 /// Writes all of `text`. Returns 0 or the errno.

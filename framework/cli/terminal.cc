@@ -26,6 +26,7 @@ void Terminal::out(std::string_view text) {
 void Terminal::note(std::string_view line) {
   if (quiet_) return;
   const std::lock_guard lock(mutex_);
+  if (::isatty(STDERR_FILENO)) break_line();
   (void)write_all(STDERR_FILENO, std::string(line) + "\n");
 }
 
@@ -36,7 +37,14 @@ Status Terminal::failure() const {
 
 void Terminal::finish() {
   const std::lock_guard lock(mutex_);
-  if (!failed_ && last_ != '\n' && ::isatty(results_)) (void)write_all(results_, "\n");
+  break_line();
+}
+
+// On a terminal, results and what follows them share the screen.
+void Terminal::break_line() {
+  if (failed_ || last_ == '\n' || !::isatty(results_)) return;
+  (void)write_all(results_, "\n");
+  last_ = '\n';
 }
 
 void print_error(std::string_view message) {

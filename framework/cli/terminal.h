@@ -31,6 +31,8 @@ class Terminal final : public Console {
   void finish();
 
  private:
+  void break_line();
+
   const int results_;
   const bool quiet_;
   mutable std::mutex mutex_;
