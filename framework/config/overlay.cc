@@ -61,7 +61,20 @@ class OverlayMerger {
     YamlNode section;
     section.kind = YamlNode::Kind::map;
     section.members.push_back({std::string(name), patch->where, *patch});
+    if (name == "params") expand_defaults(section.members[0].value);
     merge_maps(base_.root, section, 2);
+  }
+
+  // `params: {n: 5}` stands for `params: {n: {default: 5}}`.
+  static void expand_defaults(YamlNode& params) {
+    for (YamlMember& m : params.members) {
+      if (m.value.is_map() || m.value.is_null()) continue;
+      YamlNode decl;
+      decl.kind = YamlNode::Kind::map;
+      decl.where = m.value.where;
+      decl.members.push_back({"default", m.where, std::move(m.value)});
+      m.value = std::move(decl);
+    }
   }
 
   void append(const std::string& section, const std::vector<YamlNode>& items) {

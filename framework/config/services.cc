@@ -47,12 +47,21 @@ std::string type_named(std::type_index type) {
   return "a type that is not registered";
 }
 
+// The code of value types is not ours: whatever it throws is an error of the value.
+Result<boost::json::object> guarded_load(const ValueInfo& info, const void* options) {
+  try {
+    return info.load(options);
+  } catch (const std::exception& e) {
+    return Status::error(e.what());
+  }
+}
+
 Value load_value(const YamlMember& entry, const Scope& scope, Errors& errors) {
   const ValueInfo* info = entry_type(entry, "value", Registry::instance().values(), scope, errors);
   if (!info) return std::nullopt;
   const std::string subject = fmt::format("value '{}' ({})", entry.key, info->name);
   const auto options = read_options(info->options, entry.value, {"type"}, scope, subject, errors);
-  Result<boost::json::object> loaded = info->load(options.get());
+  Result<boost::json::object> loaded = guarded_load(*info, options.get());
   if (loaded.ok()) return Value(*std::move(loaded));
   errors.add(entry.where, subject, loaded.status());
   return std::nullopt;

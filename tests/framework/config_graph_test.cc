@@ -101,6 +101,12 @@ stages: [{name: a, stage: Count, options: {count: "${config.n_layers}", label: "
   EXPECT_EQ(static_cast<const Store::Options*>(graph.services[0].options.get())->slots, 128);
 }
 
+TEST_F(Values, ThatThrowAreErrorsOfTheirPlace) {
+  EXPECT_THAT(
+      load("values: {config: {type: Geometry, layers: -1}}\nstages: [{name: a, stage: Count}]\n").errors,
+      ElementsAre("x.yaml:1:10: value 'config' (Geometry): layers below zero"));
+}
+
 using Services = GraphTest;
 
 TEST_F(Services, OpenAfterWhatTheyUse) {
@@ -379,6 +385,14 @@ stages: {a: {options: {label: "over ${n}", loud: true}}}
   EXPECT_EQ(o.label, "over 5");
   EXPECT_TRUE(o.loud);
   EXPECT_EQ(graph.runtime.threads, 7);
+}
+
+TEST_F(Overlays, GiveParametersOtherDefaults) {
+  EXPECT_EQ(options<Count::Options>(overlaid("params: {n: 5}\n"), "a").count, 5);
+  write("o.yaml", "params: {n: none, m: 3}\n");
+  EXPECT_THAT(load(kBase, {.files = {"o.yaml"}}).errors,
+              ElementsAre("o.yaml:1:13: param 'n': default: expected int, found 'none'",
+                          "o.yaml:1:19: param 'm': has no type"));
 }
 
 TEST_F(Overlays, SelectStagesByPattern) {

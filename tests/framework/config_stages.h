@@ -2,6 +2,7 @@
 // register.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -187,6 +188,7 @@ struct GeometryOptions {
 
 inline flow::Result<boost::json::object> load_geometry(const void* options) {
   const int layers = static_cast<const GeometryOptions*>(options)->layers;
+  if (layers < 0) throw std::runtime_error("layers below zero");
   if (layers == 13) return flow::errorf("13 layers are bad luck");
   boost::json::array ratios;
   for (int i = 0; i < layers; ++i) ratios.push_back(i % 2 == 0 ? 4 : 128);
