@@ -112,18 +112,28 @@ struct alignas(64) DigitSums {
 struct TokenTile {
   TokenDigits first;
   std::int64_t stride;
-
-  float scale(int token, std::int64_t block) const {
-    float value;
-    std::memcpy(&value, reinterpret_cast<const std::byte*>(first.scales + block) + token * stride,
-                sizeof value);
-    return value;
+  template <class T>
+  const T* token(int t, const T* p) const {
+    return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(p) + t * stride);
   }
-  bool has_fine(int token, std::int64_t block) const { return first.has_fine[block + token * stride] != 0; }
-  bool any_fine(std::int64_t block) const {
-    bool any = false;
-    for (int t = 0; t < kTokens; ++t) any |= has_fine(t, block);
-    return any;
+};
+
+/// Scales of sixteen tokens and some blocks, gathered from their tokens; which fine digits count.
+struct TokenScales {
+  float scale[kTokens][kTileBlocks];
+  std::uint8_t has_fine[kTokens][kTileBlocks];
+  std::uint8_t any_fine[kTileBlocks];
+
+  TokenScales(const TokenTile& x, std::int64_t block, std::int64_t count) {
+    const auto mask = static_cast<__mmask16>((1u << count) - 1);
+    __m128i any = _mm_setzero_si128();
+    for (int t = 0; t < kTokens; ++t) {
+      const __m128i fine = _mm_maskz_loadu_epi8(mask, x.token(t, x.first.has_fine + block));
+      _mm512_storeu_ps(scale[t], _mm512_maskz_loadu_ps(mask, x.token(t, x.first.scales + block)));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(has_fine[t]), fine);
+      any = _mm_or_si128(any, fine);
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(any_fine), any);
   }
 };
 
@@ -167,18 +177,18 @@ inline void multiply_fine(const TileScratch* s, std::int64_t b, const TokenTile&
 
 // Adds the sums of one block, scaled, to s[tile].sums [token][row].
 template <bool kFine>
-inline void add_block(TileScratch* s, std::int64_t b, const TokenTile& x, std::int64_t block,
-                      std::int64_t first, const DigitSums& product) {
+inline void add_block(TileScratch* s, std::int64_t b, const TokenScales& x, std::int64_t first,
+                      const DigitSums& product) {
   for (int tile = 0; tile < kRowTiles; ++tile) {
     const __m512 weight_scale = _mm512_load_ps(s[tile].scales[b]);
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) {
       const __m512i coarse = _mm512_slli_epi32(_mm512_load_si512(product.digit[0][tile][t]), 8);
       __m512i sum = _mm512_add_epi32(coarse, _mm512_load_si512(product.digit[1][tile][t]));
-      if (kFine && x.has_fine(t, block)) {
+      if (kFine && x.has_fine[t][b] != 0) {
         sum = _mm512_add_epi32(_mm512_slli_epi32(sum, 3), _mm512_load_si512(product.digit[2][tile][t]));
       }
-      const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_set1_ps(x.scale(t, block)));
+      const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_set1_ps(x.scale[t][b]));
       float* total = s[tile].sums[first + t];
       _mm512_store_ps(total,
                       _mm512_add_ps(_mm512_load_ps(total), _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale)));
@@ -189,12 +199,13 @@ inline void add_block(TileScratch* s, std::int64_t b, const TokenTile& x, std::i
 // Adds blocks [block, block + count) of sixteen tokens. The tiles work one block ahead of the sums.
 inline void add_tokens(TileScratch* s, const TokenTile& x, std::int64_t block, std::int64_t count,
                        std::int64_t first) {
+  const TokenScales scales(x, block, count);
   DigitSums products[2];
   const auto add = [&](std::int64_t b) {
     DigitSums& product = products[b % 2];
-    if (!x.any_fine(block + b)) return add_block<false>(s, b, x, block + b, first, product);
+    if (scales.any_fine[b] == 0) return add_block<false>(s, b, scales, first, product);
     multiply_fine(s, b, x, block + b, product);
-    add_block<true>(s, b, x, block + b, first, product);
+    add_block<true>(s, b, scales, first, product);
   };
   order_memory();
   for (std::int64_t b = 0; b < count; ++b) {
