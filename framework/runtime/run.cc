@@ -4,6 +4,7 @@
 #include <oneapi/tbb/info.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kGrace{1};  // for bodies that ask whether the run is cancelled
 
 int thread_count(const RuntimePlan& plan) {
   return plan.threads > 0 ? plan.threads : tbb::info::default_concurrency();
@@ -114,18 +117,17 @@ bool Run::watch() {
     if (!graph_ || now != std::exchange(beats, now)) {
       alive = Clock::now();
     } else if (Clock::now() - alive >= limit) {
-      return let_go(lock, limit);
+      return let_go(lock, limit.count());
     }
   }
   return true;
 }
 
 /// Stops a run that makes no progress. False when a body does not return even then.
-bool Run::let_go(std::unique_lock<std::mutex>& lock, Seconds limit) {
-  stall_ = graph_->stall(limit.count());
+bool Run::let_go(std::unique_lock<std::mutex>& lock, double seconds) {
+  stall_ = graph_->stall(seconds);
   control_.fail(stall_);
-  const Seconds grace = std::min<Seconds>(limit, Seconds(1));
-  return changed_.wait_for(lock, grace, [this] { return ended_; });
+  return changed_.wait_for(lock, kGrace, [this] { return ended_; });
 }
 
 }  // namespace flow

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -30,7 +29,7 @@ class Run : public std::enable_shared_from_this<Run> {
   Status execute_in_arena(tbb::task_arena& arena);
   void run_graph(const Assembly& assembly, tbb::task_arena& arena);
   bool watch();
-  bool let_go(std::unique_lock<std::mutex>& lock, std::chrono::duration<double> limit);
+  bool let_go(std::unique_lock<std::mutex>& lock, double seconds);
 
   GraphPlan plan_;
   const std::vector<TapRequest> requests_;

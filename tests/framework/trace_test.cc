@@ -156,18 +156,10 @@ TEST(ChromeTrace, LeavesNoFileWhenItCannotBeWritten) {
   EXPECT_FALSE(std::filesystem::exists(path + ".part"));
 }
 
-/// source -> slow (I/O), join; the join counts and times something.
+/// source -> slow (I/O), join; the join counts and times something. It is fed before slow is.
 Trace recorded() {
   TestGraph graph;
   graph.add_counter("source", 5)
-      .add("slow",
-           {.process = [](Context& context) -> Status {
-              std::this_thread::sleep_for(std::chrono::milliseconds(2));
-              send(context, 1);
-              return {};
-            },
-            .executor = Executor::io},
-           {{"in", "source.out"}})
       .add("join",
            {.process = [](Context& context) -> Status {
               const auto span = context.telemetry().span("think", Executor::compute);
@@ -176,13 +168,22 @@ Trace recorded() {
               return {};
             },
             .outputs = {}},
-           {{"a", "source.out"}, {"b", "slow.out"}});
+           {{"a", "source.out"}, {"b", "slow.out"}})
+      .add("slow",
+           {.process = [](Context& context) -> Status {
+              std::this_thread::sleep_for(std::chrono::milliseconds(2));
+              send(context, 1);
+              return {};
+            },
+            .executor = Executor::io},
+           {{"in", "source.out"}});
   const auto recorder = std::make_shared<flow::Recorder>();
   flow::Runner runner(graph.plan(), {.recorder = recorder});
   const Status status = runner.run();
   EXPECT_TRUE(status.ok()) << status.message();
   return recorder->trace();
 }
+constexpr int kSource = 0, kJoin = 1, kSlow = 2;
 
 TEST(Recorder, RecordsEveryInvocationWithItsSendersAndWaits) {
   const Trace trace = recorded();
@@ -195,20 +196,20 @@ TEST(Recorder, RecordsEveryInvocationWithItsSendersAndWaits) {
     EXPECT_LE(span.begin, span.end);
     EXPECT_LE(trace.begin, span.begin);
     EXPECT_LE(span.end, trace.end);
-    EXPECT_EQ(span.origins.size(), span.node == 0 ? 0u : span.node == 1 ? 1u : 2u);
+    EXPECT_EQ(span.origins.size(), span.node == kSource ? 0u : span.node == kSlow ? 1u : 2u);
     for (const auto origin : span.origins) {
       ASSERT_TRUE(spans.contains(origin));
       EXPECT_EQ(spans[origin].stamp, span.stamp);
       EXPECT_LE(spans[origin].end, span.begin);
     }
-    const int last = span.node == 0 ? -1 : span.node == 1 ? 0 : 1;  // the slow input comes last
+    const int last = span.node == kSource ? -1 : span.node == kSlow ? 0 : 1;
     EXPECT_EQ(span.last_edge, last);
   }
 }
 
 TEST(Recorder, PutsComputeAndIoBodiesOnDifferentLanes) {
   for (const auto& lane : recorded().lanes) {
-    for (const auto& span : lane.stages) EXPECT_EQ(span.node == 1, lane.executor == Executor::io);
+    for (const auto& span : lane.stages) EXPECT_EQ(span.node == kSlow, lane.executor == Executor::io);
   }
 }
 
@@ -220,8 +221,8 @@ TEST(Recorder, CollectsWhatStagesCount) {
   for (const auto& lane : trace.lanes) scopes += lane.scopes.size();
   EXPECT_EQ(scopes, 5u);
   const auto rows = flow::summarize(trace);
-  EXPECT_EQ(rows[2].waited_for, "b from slow");
-  EXPECT_GE(rows[1].mean, 0.002);
+  EXPECT_EQ(rows[kJoin].waited_for, "b from slow");
+  EXPECT_GE(rows[kSlow].mean, 0.002);
 }
 
 TEST(Dot, DrawsClustersTypesAndFeedback) {
