@@ -2,7 +2,6 @@
 #include "stages/audit/audit.h"
 
 #include <boost/json.hpp>
-#include <chrono>
 
 #include "stages/audit/synth.h"
 #include "tests/stages/checkpoint_fixture.h"
