@@ -2,6 +2,7 @@
 
 #include <boost/program_options.hpp>
 #include <sstream>
+#include <utility>
 
 #include "framework/cli/files.h"
 #include "framework/config/names.h"
@@ -22,8 +23,8 @@ struct OptionText {
 
 constexpr OptionText kOptions[] = {
     {"set", "NAME=VALUE", true,
-     "give a parameter a value; =@FILE reads it from a file and =- from standard input (without the newline "
-     "at the end), =@@TEXT means @TEXT"},
+     "give a parameter a value. Unless it is a path, =@FILE reads it from a file and =- from standard input "
+     "(without the newline at the end), and =@@TEXT means @TEXT"},
     {"swap", "PATTERN=TYPE", true,
      "give the stages with matching names another type, for example layers.*.attention=DenseAttention; "
      "* stands for anything within a part of a name, ** for anything"},
@@ -100,20 +101,15 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(const po::variabl
   return result;
 }
 
-// Replaces "@FILE" and "-" by what they contain.
-Status read_values(std::vector<std::pair<std::string, std::string>>& sets) {
-  const std::string* reader = nullptr;
-  for (auto& [name, value] : sets) {
-    const bool from_input = value == "-";
-    if (from_input && reader) return errorf("--set {}=-: --set {}=- reads standard input", name, *reader);
-    if (from_input) reader = &name;
-    if (value.starts_with("@@")) {
-      value.erase(0, 1);
-    } else if (from_input || value.starts_with('@')) {
-      FLOW_ASSIGN(value, read_value(from_input ? "-" : value.substr(1)).in(fmt::format("--set {}", name)));
-    }
-  }
-  return {};
+// What "@FILE", "-" and "@@TEXT" stand for. Standard input can be read once.
+std::function<Result<std::string>(const std::string&)> value_reader() {
+  return [used = false](const std::string& text) mutable -> Result<std::string> {
+    if (text.starts_with("@@")) return text.substr(1);
+    if (text.starts_with('@')) return read_value(text.substr(1));
+    if (text != "-") return text;
+    if (std::exchange(used, true)) return errorf("standard input is read by another --set");
+    return read_value("-");
+  };
 }
 
 Status check_files(const Arguments& arguments) {
@@ -147,7 +143,7 @@ Result<Arguments> parse_arguments(int argc, const char* const* argv) {
   arguments.trace = text(map, "trace");
   arguments.json = text(map, "json");
   FLOW_TRY(check_files(arguments));
-  if (!arguments.help) FLOW_TRY(read_values(arguments.graph.sets));
+  if (!arguments.help) arguments.graph.read_set = value_reader();
   return arguments;
 }
 

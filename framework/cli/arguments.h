@@ -11,7 +11,7 @@
 namespace flow::cli {
 
 struct Arguments {
-  LoadRequest graph;  ///< files, --set with the values read from files, --swap; data folders
+  LoadRequest graph;  ///< files, --set, --swap; data folders
   std::vector<TapRequest> taps;
   bool check = false, dry_run = false, quiet = false;
   bool help = false, list_stages = false, version = false;
@@ -19,8 +19,7 @@ struct Arguments {
   std::optional<std::string> dot, trace, json;  ///< file names; "-" is standard output
 };
 
-/// Reads the arguments and the files that --set names. Errors: unknown options (with the nearest one),
-/// malformed values, nothing to do, unreadable files.
+/// Errors: unknown options (with the nearest one), malformed values, nothing to do.
 Result<Arguments> parse_arguments(int argc, const char* const* argv);
 
 /// The text of --help.

@@ -53,7 +53,7 @@ class Loader {
     }
     load_plugins();
     decls_ = read_param_decls(source_->root.find("params"), errors_);
-    set_params(decls_, params_from_text(decls_, request.sets, errors_), params_, errors_);
+    set_params(decls_, params_from_text(decls_, request, errors_), params_, errors_);
   }
 
   LoadOutcome graph() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,11 +18,13 @@ namespace flow {
 
 /// What to load.
 struct LoadRequest {
-  std::vector<std::string> files = {};                         ///< the pipeline, then its overlays in order
-  std::vector<std::pair<std::string, std::string>> sets = {};  ///< --set: parameter, text of its value
-  std::vector<std::pair<std::string, std::string>> swaps =
-      {};                                             ///< --swap: pattern of stage names, stage type
-  std::vector<std::filesystem::path> data_dirs = {};  ///< folders with graphs/ and pipelines/
+  std::vector<std::string> files = {};                          ///< the pipeline, then its overlays in order
+  std::vector<std::pair<std::string, std::string>> sets = {};   ///< --set: parameter, text of its value
+  std::vector<std::pair<std::string, std::string>> swaps = {};  ///< --swap: pattern of names, stage type
+  std::vector<std::filesystem::path> data_dirs = {};            ///< folders with graphs/ and pipelines/
+  /// The text that a text of `sets` stands for, such as the content of a file. Not asked for parameters
+  /// that are paths. Null: the text itself.
+  std::function<Result<std::string>(const std::string& text)> read_set = nullptr;
 };
 
 /// The plan, or why there is none.

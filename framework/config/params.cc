@@ -156,12 +156,15 @@ Result<Value> checked(const ParamDecl& decl, Result<Value> given) {
   return given;
 }
 
-Result<Value> parsed(OptionType type, std::string_view text) {
-  if (const auto bad = find_not_utf8(text); bad != std::string_view::npos) {
+Result<Value> value_of_text(const ParamDecl& decl, const LoadRequest& request, std::string text) {
+  if (request.read_set && decl.info.type != OptionType::path) {
+    FLOW_ASSIGN(text, request.read_set(text));
+  }
+  if (const auto bad = find_not_utf8(text); bad != std::string::npos) {
     return errorf("not UTF-8: byte 0x{:02x} at offset {}", static_cast<unsigned char>(text[bad]), bad);
   }
-  FLOW_ASSIGN(json::value value, parse_option(type, text));
-  return Value(std::move(value));
+  FLOW_ASSIGN(json::value value, parse_option(decl.info.type, text));
+  return checked(decl, Value(std::move(value)));
 }
 
 std::vector<std::string> param_names(const std::vector<ParamDecl>& decls) {
@@ -190,18 +193,21 @@ std::vector<ParamDecl> read_param_decls(const YamlNode* section, Errors& errors)
   return decls;
 }
 
-GivenParams params_from_text(const std::vector<ParamDecl>& decls,
-                             const std::vector<std::pair<std::string, std::string>>& sets, Errors& errors) {
+GivenParams params_from_text(const std::vector<ParamDecl>& decls, const LoadRequest& request,
+                             Errors& errors) {
   GivenParams given;
-  for (const auto& [name, text] : sets) {
+  for (const auto& [name, text] : request.sets) {
+    const Location where{fmt::format("--set {}", name)};
     const ParamDecl* decl = find_decl(decls, name);
     if (!decl) {
-      errors.add({fmt::format("--set {}", name)}, "", unknown_name("param", name, param_names(decls)));
-      continue;
+      errors.add(where, "", unknown_name("param", name, param_names(decls)));
+    } else if (decl->broken) {
+      given[name] = std::nullopt;
+    } else {
+      const auto value = value_of_text(*decl, request, text);
+      if (!value.ok()) errors.add(where, "", value.status());
+      given[name] = value.ok() ? *value : Value();
     }
-    const auto value = checked(*decl, parsed(decl->info.type, text));
-    if (!value.ok()) errors.add({fmt::format("--set {}", name)}, "", value.status());
-    given[name] = value.ok() ? *value : Value();
   }
   return given;
 }

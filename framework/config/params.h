@@ -4,10 +4,10 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "framework/config/expression.h"
+#include "framework/config/load.h"
 #include "framework/config/yaml.h"
 #include "framework/core/options.h"
 
@@ -27,8 +27,7 @@ using GivenParams = std::map<std::string, Value, std::less<>>;
 std::vector<ParamDecl> read_param_decls(const YamlNode* section, Errors& errors);
 
 /// The pairs of --set as values of the declared parameters.
-GivenParams params_from_text(const std::vector<ParamDecl>& decls,
-                             const std::vector<std::pair<std::string, std::string>>& sets, Errors& errors);
+GivenParams params_from_text(const std::vector<ParamDecl>& decls, const LoadRequest& request, Errors& errors);
 
 /// The `params:` of a composite's entry, evaluated in the scope of the parent.
 GivenParams params_from_yaml(const std::vector<ParamDecl>& decls, const YamlNode* section, const Scope& scope,

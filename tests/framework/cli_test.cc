@@ -24,6 +24,7 @@ params:
   forever: {type: bool, default: false, doc: never end}
   size:    {type: bytes, default: 2KiB, doc: memory of the box}
   mode:    {type: text, default: fast, choices: [fast, slow], doc: unused}
+  file:    {type: path, default: "", doc: unused}
 services:
   box: {type: Box, size: "${size}"}
 stages:
@@ -54,7 +55,7 @@ TEST_F(Cli, SilencesRemarksButNotErrors) {
   const Finished failing = run({"x.yaml", "--quiet", "--set", "fail_at=b"});
   EXPECT_EQ(failing.code, 1);
   EXPECT_EQ(failing.out, "a ");
-  EXPECT_EQ(failing.err, "error: x.yaml:14:5: stage 'print' (Print): cannot say 'b'\n");
+  EXPECT_EQ(failing.err, "error: x.yaml:15:5: stage 'print' (Print): cannot say 'b'\n");
 }
 
 TEST_F(Cli, TellsEveryWrongUseWithCodeTwo) {
@@ -69,7 +70,8 @@ TEST_F(Cli, TellsEveryWrongUseWithCodeTwo) {
       {{"x.yaml", "--set", "words=@none.txt"},
        "--set words: cannot read 'none.txt': No such file or directory"},
       {{"x.yaml", "--set", "words=@folder"}, "--set words: cannot read 'folder': Is a directory"},
-      {{"x.yaml", "--set", "words=-", "--set", "end=-"}, "--set end=-: --set words=- reads standard input"},
+      {{"x.yaml", "--set", "words=-", "--set", "end=-"},
+       "--set end: standard input is read by another --set"},
       {{"x.yaml", "--set", "end=\xFF"}, "--set end: not UTF-8: byte 0xff at offset 0"},
       {{"x.yaml", "--swap", "emti=Print"}, "--swap emti=Print: no stage 'emti'; did you mean 'emit'?"},
       {{"x.yaml", "--tap", "emit.wrd=y.txt"},
@@ -104,6 +106,8 @@ TEST_F(Cli, ReadsParametersFromFilesAndStandardInput) {
   EXPECT_EQ(run({"x.yaml", "--set", "words=-"}, "x,y\n").out, "x y ");
   EXPECT_EQ(run({"x.yaml", "--set", "words=@@w", "--set", "end=@@"}).out, "@w@");
   EXPECT_EQ(run({"x.yaml", "--set", "end=-"}, "\n\n").out, "a\nb\nc\n") << "only one newline is dropped";
+  EXPECT_EQ(run({"x.yaml", "--set", "file=-", "--json", "r.json"}, "content").code, 0);
+  EXPECT_EQ(boost::json::parse(read_text("r.json")).at("params").at("file"), "-") << "a path stays as it is";
 }
 
 TEST_F(Cli, ChecksAGraphWithoutRunningIt) {
@@ -149,7 +153,7 @@ TEST_F(Cli, WritesTheReportOfARunThatFails) {
   EXPECT_EQ(run({"x.yaml", "--json", "r.json", "--set", "fail_at=c"}).code, 1);
   const auto json = boost::json::parse(read_text("r.json"));
   EXPECT_EQ(json.at("status"), "failed");
-  EXPECT_EQ(json.at("error"), "x.yaml:14:5: stage 'print' (Print): cannot say 'c'");
+  EXPECT_EQ(json.at("error"), "x.yaml:15:5: stage 'print' (Print): cannot say 'c'");
 }
 
 TEST_F(Cli, GivesStandardOutputToTheReportAlone) {
@@ -226,7 +230,8 @@ TEST_F(Cli, ShowsTheParametersOfAPipeline) {
             "  seconds  float, 0 to 60            0              how long a word takes\n"
             "  forever  bool                      false          never end\n"
             "  size     bytes                     2.0 KiB        memory of the box\n"
-            "  mode     text, one of: fast, slow  \"fast\"         unused\n");
+            "  mode     text, one of: fast, slow  \"fast\"         unused\n"
+            "  file     path                      \"\"             unused\n");
 }
 
 TEST_F(Cli, ShowsUsageAndVersion) {
