@@ -7,6 +7,7 @@
 
 #include "framework/config/expression.h"
 #include "framework/config/names.h"
+#include "framework/core/units.h"
 
 namespace flow::cli {
 namespace {
@@ -68,7 +69,7 @@ std::string type_and_range(const OptionInfo& option) {
 std::string default_text(const OptionInfo& option) {
   if (option.required) return "required";
   if (option.type == OptionType::bytes && option.default_value.is_number()) {
-    return human_bytes(option.default_value.to_number<std::uint64_t>());
+    return bytes_text(option.default_value.to_number<std::uint64_t>());
   }
   return config::shown(option.default_value);
 }
@@ -120,8 +121,8 @@ std::string describe_stage(const Registry& registry, const StageInfo& stage) {
 }
 
 Row plan_row(const std::string& what, const PlanLine& line) {
-  return {what, human_bytes(line.resident_bytes), human_bytes(line.read_bytes),
-          human_bytes(line.step_read_bytes)};
+  return {what, bytes_text(line.resident_bytes), bytes_text(line.read_bytes),
+          bytes_text(line.step_read_bytes)};
 }
 
 }  // namespace
@@ -174,17 +175,6 @@ std::string plan_table(const std::vector<PlanLine>& lines) {
   for (const PlanLine& line : lines) rows.push_back(plan_row(line.what, line));
   rows.push_back(plan_row("total", plan_total(lines)));
   return table(rows);
-}
-
-std::string human_bytes(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  double value = static_cast<double>(bytes);
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 }  // namespace flow::cli

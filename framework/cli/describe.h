@@ -24,7 +24,5 @@ std::string plan_table(const std::vector<PlanLine>& lines);
 /// The sum of all lines.
 PlanLine plan_total(const std::vector<PlanLine>& lines);
 
-/// "1.5 GiB", "512 B".
-std::string human_bytes(std::uint64_t bytes);
 
 }  // namespace flow::cli

@@ -22,6 +22,26 @@ class SilentConsole final : public Console {
   void note(std::string_view) override {}
 };
 
+/// Passes words on and remembers when the last one came.
+class TimedConsole final : public Console {
+ public:
+  explicit TimedConsole(std::shared_ptr<Console> inner) : inner_(std::move(inner)) {}
+  void out(std::string_view text) override {
+    last_ = Telemetry::now();
+    inner_->out(text);
+  }
+  void note(std::string_view line) override {
+    last_ = Telemetry::now();
+    inner_->note(line);
+  }
+  /// Seconds since the last word, or since the start.
+  double quiet() const { return static_cast<double>(Telemetry::now() - last_) * 1e-9; }
+
+ private:
+  std::shared_ptr<Console> inner_;
+  std::atomic<std::int64_t> last_{Telemetry::now()};
+};
+
 /// What all parts of a run share. The first cause that ends a run is kept; later ones are dropped.
 class RunControl {
  public:
@@ -58,7 +78,9 @@ class RunControl {
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<std::uint64_t>& beats() { return beats_; }
 
-  Console& console() const { return *console_; }
+  Console& console() { return console_; }
+  /// Seconds in which the run has said nothing.
+  double quiet() const { return console_.quiet(); }
   RunReport& report() const { return *report_; }
   Recorder* recorder() const { return recorder_.get(); }
   /// The counting handle of a node or a service.
@@ -67,7 +89,7 @@ class RunControl {
   }
 
  private:
-  std::shared_ptr<Console> console_;
+  TimedConsole console_;
   std::shared_ptr<RunReport> report_;
   std::shared_ptr<Recorder> recorder_;
   std::atomic<bool> stop_{false};

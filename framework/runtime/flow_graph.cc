@@ -66,4 +66,12 @@ Status FlowGraph::stall(double seconds) const {
   return errorf("no progress for {} s; in its body: {}{}", seconds, running, waiting).in(subject(*first));
 }
 
+std::string FlowGraph::running() const {
+  std::string names;
+  for (const auto& node : nodes_) {
+    if (node->running()) names += (names.empty() ? "" : ", ") + node->plan().name;
+  }
+  return names;
+}
+
 }  // namespace flow

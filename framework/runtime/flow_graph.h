@@ -22,6 +22,8 @@ class FlowGraph {
   void run();
   /// What the run hangs on, for the watchdog. Callable from any thread while run() is in progress.
   Status stall(double seconds) const;
+  /// Names of the stages whose bodies run now. Callable from any thread, as stall().
+  std::string running() const;
 
  private:
   void drain();

@@ -16,7 +16,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds kGrace{1};  // for bodies that ask whether the run is cancelled
+constexpr Seconds kGrace{1};      // for bodies that ask whether the run is cancelled
+constexpr Seconds kHeartbeat{1};  // a run that says nothing for so long says what it is doing
 
 int thread_count(const RuntimePlan& plan) {
   return plan.threads > 0 ? plan.threads : tbb::info::default_concurrency();
@@ -104,15 +105,13 @@ void Run::run_graph(const Assembly& assembly, tbb::task_arena& arena) {
 bool Run::watch() {
   std::unique_lock lock(mutex_);
   const auto ended = [this] { return ended_; };
-  const Seconds limit(plan_.runtime.watchdog);
-  if (limit <= Seconds::zero()) {
-    changed_.wait(lock, ended);
-    return true;
-  }
-  const Seconds period = std::clamp<Seconds>(limit / 8, std::chrono::milliseconds(1), Seconds(1));
+  const Seconds limit = plan_.runtime.watchdog > 0 ? Seconds(plan_.runtime.watchdog) : Seconds::max();
+  const Seconds period = std::clamp<Seconds>(limit / 8, std::chrono::milliseconds(1), kHeartbeat);
   std::uint64_t beats = 0;
   auto alive = Clock::now();
   while (!changed_.wait_for(lock, period, ended)) {
+    if (graph_ && control_.quiet() >= kHeartbeat.count())
+      control_.console().note("running: " + graph_->running());
     const std::uint64_t now = control_.beats().load(std::memory_order_relaxed);
     if (!graph_ || now != std::exchange(beats, now)) {
       alive = Clock::now();

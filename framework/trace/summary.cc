@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "framework/core/units.h"
+
 namespace flow {
 namespace {
 
@@ -108,18 +110,11 @@ void add_changes(const TraceLane& lane, std::vector<Change>& changes) {
   }
 }
 
-std::string byte_text(double bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit < 4; ++unit) bytes /= 1024;
-  return fmt::format("{:.4g} {}", bytes, kUnits[unit]);
-}
-
 std::string stage_line(const StageSummary& row, std::size_t width) {
   std::string line = fmt::format("{:<{}} {:>8} {:>10.3f} {:>10.4f} {:>10.4f} {:>6.1f} %", row.name, width,
                                  row.calls, row.total * 1e3, row.mean * 1e3, row.p95 * 1e3, row.share * 100);
   if (row.bytes > 0) {
-    line += fmt::format("  {}", byte_text(row.bytes));
+    line += fmt::format("  {}", bytes_text(static_cast<std::uint64_t>(row.bytes)));
     if (row.total > 0) line += fmt::format(", {:.3g} GB/s", row.bytes / row.total * 1e-9);
   }
   if (!row.waited_for.empty()) {
@@ -132,7 +127,7 @@ std::string totals_text(const Trace& trace) {
   std::string text;
   for (const auto& [name, total] : trace.totals) {
     text +=
-        fmt::format("{} {}", name, name.ends_with("bytes") ? byte_text(total) : fmt::format("{:g}", total));
+        fmt::format("{} {}", name, name.ends_with("bytes") ? bytes_text(static_cast<std::uint64_t>(total)) : fmt::format("{:g}", total));
     const auto misses = name.ends_with(".hits")
                             ? trace.totals.find(name.substr(0, name.size() - 4) + "misses")
                             : trace.totals.end();

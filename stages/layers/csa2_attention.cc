@@ -145,9 +145,7 @@ Rows<bf16> Csa2Attention::queries(const QuantizedActivations& qr, std::int64_t p
   Rows<bf16> q = linear(model_->kernels(), wq_b_, qr);
   flow::parallel_for(q.rows(), 4, [&](Range tokens) {
     for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
-      for (std::int64_t head = 0; head < c.n_heads; ++head) {
-        rope_->apply(q.row(t) + (head + 1) * c.head_dim - c.rope_head_dim, position + t, false);
-      }
+      rope_->apply(q.row(t) + c.head_dim - c.rope_head_dim, c.n_heads, c.head_dim, position + t, false);
     }
   });
   return q;
@@ -208,10 +206,8 @@ void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range hea
   std::vector<float> scratch(static_cast<std::size_t>(kernels.attention_scratch(c.head_dim)));
   kernels.attend({task.q.row(token), c.n_heads, c.head_dim, list, sink_, scale, task.o.row(token)}, heads,
                  scratch.data());
-  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-    rope_->apply(task.o.row(token) + (head + 1) * c.head_dim - c.rope_head_dim, task.step.position + token,
-                 true);
-  }
+  bf16* tails = task.o.row(token) + (heads.begin + 1) * c.head_dim - c.rope_head_dim;
+  rope_->apply(tails, heads.size(), c.head_dim, task.step.position + token, true);
 }
 
 Rows<bf16> Csa2Attention::attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step,

@@ -34,9 +34,9 @@ Indexer::Queries Indexer::queries(const Rows<bf16>& x, const QuantizedActivation
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(dim / 2)),
         scales(static_cast<std::size_t>(dim / 32));
     for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+      rope_->apply(out.q.row(t) + dim - c.rope_head_dim, c.index_n_heads, dim, position + t, false);
       for (std::int64_t head = 0; head < c.index_n_heads; ++head) {
         bf16* q = out.q.row(t) + head * dim;
-        rope_->apply(q + dim - c.rope_head_dim, position + t, false);
         kernels.quantize_fp4_e8m0(q, dim, codes.data(), scales.data());
         kernels.dequantize_fp4_e8m0(codes.data(), scales.data(), dim, q);
         bf16& w = out.w.row(t)[head];

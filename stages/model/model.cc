@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "framework/core/data_dirs.h"
+#include "framework/core/units.h"
 
 namespace dsv {
 using flow::Result;
@@ -12,7 +13,6 @@ using flow::Status;
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 std::size_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -44,8 +44,8 @@ std::string unread_groups(const Checkpoint& checkpoint) {
   std::string text;
   for (const Group& g : groups) {
     if (g.tensors == 0) continue;
-    text += fmt::format("{}{} {} tensors, {:.2f} GiB", text.empty() ? "" : "; ", g.name, g.tensors,
-                        static_cast<double>(g.bytes) / kGiB);
+    text += fmt::format("{}{} {} tensors, {}", text.empty() ? "" : "; ", g.name, g.tensors,
+                        flow::bytes_text(g.bytes));
   }
   return text.empty() ? "nothing" : text;
 }
@@ -143,15 +143,13 @@ Status Model::load_dense(const flow::Opening& opening) {
     if (tensor->dtype == DType::F8_E4M3) ++quantized;
     if (const auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(1)) {
       told = now;
-      opening.console().note(fmt::format("load: {:.1f} of {:.1f} GiB", static_cast<double>(offset) / kGiB,
-                                         static_cast<double>(size) / kGiB));
+      opening.console().note(fmt::format("load: {} of {}", flow::bytes_text(offset), flow::bytes_text(size)));
     }
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  opening.console().note(
-      fmt::format("load: {}: {} dense tensors ({} quantized), {:.3f} GiB in {:.2f} s; kernels {}",
-                  config_->path.parent_path().string(), dense.size(), quantized,
-                  static_cast<double>(size) / kGiB, seconds, kernels_->name));
+  opening.console().note(fmt::format("load: {}: {} dense tensors ({} quantized), {} in {:.2f} s; kernels {}",
+                                     config_->path.parent_path().string(), dense.size(), quantized,
+                                     flow::bytes_text(size), seconds, kernels_->name));
   opening.console().note("load: left in the shards: " + unread_groups(*checkpoint_));
   return {};
 }
