@@ -230,7 +230,13 @@ TEST(RuntimeJoin, RefusesTwoPacketsOfOneStampForAJoin) {
              return {};
            }},
            {{"in", "numbers.out"}})
-      .add("late", reversing_relay(), {{"in", "numbers.out"}})
+      .add("late",
+           {.process = [](Context& context) -> Status {
+              while (!context.cancelled()) std::this_thread::yield();
+              return {};
+            },
+            .executor = Executor::io},
+           {{"in", "numbers.out"}})
       .add("join", {.process = [](Context&) { return Status(); }, .outputs = {}},
            {{"a", "late.out"}, {"b", "twice.out"}});
   EXPECT_EQ(

@@ -19,9 +19,10 @@ constexpr double kLimit = 0.15;  // seconds
 
 /// Hangs until it is told to return; destroyed after the run has let go of it.
 struct Hang {
-  Latch release, destroyed;
+  Latch entered, release, destroyed;
   Spec spec(Executor executor) {
     return {.process = [this](Context& context) -> Status {
+              entered.open();
               release.wait();
               context.console().note("late word");
               send(context, 1);
@@ -151,7 +152,7 @@ TEST(Watchdog, NamesTheBodyThatDoesNotReturnAfterACancellation) {
   graph.add("hung", hang.spec(Executor::io));
   flow::Runner runner(graph.plan(), {});
   std::thread canceller([&] {
-    std::this_thread::sleep_for(50ms);
+    hang.entered.wait();
     runner.cancel();
   });
   const Status status = runner.run();
