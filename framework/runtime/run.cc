@@ -110,8 +110,7 @@ bool Run::watch() {
   std::uint64_t beats = 0;
   auto alive = Clock::now();
   while (!changed_.wait_for(lock, period, ended)) {
-    if (graph_ && control_.quiet() >= kHeartbeat.count())
-      control_.console().note("running: " + graph_->running());
+    if (graph_ && control_.quiet() >= kHeartbeat.count()) say(lock, graph_->running());
     const std::uint64_t now = control_.beats().load(std::memory_order_relaxed);
     if (!graph_ || now != std::exchange(beats, now)) {
       alive = Clock::now();
@@ -120,6 +119,14 @@ bool Run::watch() {
     }
   }
   return true;
+}
+
+/// Tells the person watching what runs, without the lock: a terminal may block.
+void Run::say(std::unique_lock<std::mutex>& lock, const std::string& running) {
+  if (running.empty()) return;
+  lock.unlock();
+  control_.console().note("running: " + running);
+  lock.lock();
 }
 
 /// Stops a run that makes no progress. False when a body does not return even then.

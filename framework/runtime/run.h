@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "framework/runtime/assembly.h"
 #include "framework/runtime/control.h"
@@ -29,6 +30,7 @@ class Run : public std::enable_shared_from_this<Run> {
   Status execute_in_arena(tbb::task_arena& arena);
   void run_graph(const Assembly& assembly, tbb::task_arena& arena);
   bool watch();
+  void say(std::unique_lock<std::mutex>& lock, const std::string& running);
   bool let_go(std::unique_lock<std::mutex>& lock, double seconds);
 
   GraphPlan plan_;

@@ -123,11 +123,26 @@ std::string stage_line(const StageSummary& row, std::size_t width) {
   return line + "\n";
 }
 
+/// The name with a star for each part that is a number.
+std::string pattern_of(std::string_view name) {
+  std::string pattern;
+  while (true) {
+    const auto dot = name.find('.');
+    const std::string_view part = name.substr(0, dot);
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    pattern += number ? "*" : part;
+    if (dot == std::string_view::npos) return pattern;
+    pattern += '.';
+    name.remove_prefix(dot + 1);
+  }
+}
+
 std::string totals_text(const Trace& trace) {
   std::string text;
   for (const auto& [name, total] : trace.totals) {
-    text +=
-        fmt::format("{} {}", name, name.ends_with("bytes") ? bytes_text(static_cast<std::uint64_t>(total)) : fmt::format("{:g}", total));
+    text += fmt::format(
+        "{} {}", name,
+        name.ends_with("bytes") ? bytes_text(static_cast<std::uint64_t>(total)) : fmt::format("{:g}", total));
     const auto misses = name.ends_with(".hits")
                             ? trace.totals.find(name.substr(0, name.size() - 4) + "misses")
                             : trace.totals.end();
@@ -171,7 +186,33 @@ Overlap overlap(const Trace& trace) {
   return result;
 }
 
-std::string summary_text(const Trace& trace) {
+Trace grouped(const Trace& trace) {
+  Trace result = trace;
+  result.nodes.clear();
+  result.totals.clear();
+  std::map<std::string, int> index;
+  std::vector<int> group;
+  for (const TracedNode& node : trace.nodes) {
+    const auto [found, added] =
+        index.try_emplace(pattern_of(node.name), static_cast<int>(result.nodes.size()));
+    if (added) result.nodes.push_back({found->first, node.type, node.executor, {}});
+    group.push_back(found->second);
+    // Copies may differ in optional inputs; the longest list names them all.
+    auto& edges = result.nodes[static_cast<std::size_t>(found->second)].edges;
+    if (node.edges.size() > edges.size()) {
+      edges.clear();
+      for (const std::string& edge : node.edges) edges.push_back(pattern_of(edge));
+    }
+  }
+  for (TraceLane& lane : result.lanes) {
+    for (StageSpan& span : lane.stages) span.node = group[static_cast<std::size_t>(span.node)];
+  }
+  for (const auto& [name, total] : trace.totals) result.totals[pattern_of(name)] += total;
+  return result;
+}
+
+std::string summary_text(const Trace& full) {
+  const Trace trace = grouped(full);
   std::vector<StageSummary> rows = summarize(trace);
   std::erase_if(rows, [](const StageSummary& row) { return row.calls == 0; });
   std::stable_sort(rows.begin(), rows.end(),

@@ -35,8 +35,12 @@ struct Overlap {
 
 Overlap overlap(const Trace& trace);
 
-/// Everything as a table for people: a line for each stage that ran, most time first, then overlap and
-/// totals; "hits" and "misses" of one owner also as a rate.
+/// The same trace with the copies of a repeated stage as one node: layers.0.gate, layers.1.gate, ... become
+/// layers.*.gate, and their totals are summed.
+Trace grouped(const Trace& trace);
+
+/// Everything as a table for people: a line for each group of stages that ran, most time first, then
+/// overlap and totals; "hits" and "misses" of one owner also as a rate.
 std::string summary_text(const Trace& trace);
 
 }  // namespace flow

@@ -67,7 +67,7 @@ TEST(ExamplePlugin, TakesTokensOutOfTheLogits) {
   ASSERT_NE(result, nullptr);
   for (int row = 0; row < 2; ++row) {
     for (int id = 0; id < 4; ++id) {
-      EXPECT_EQ(result->rows.row(row)[id], id % 2 ? -std::numeric_limits<float>::infinity() : 0.0F);
+      EXPECT_EQ(result->rows.row(row)[id], id % 2 ? std::numeric_limits<float>::lowest() : 0.0F);
     }
   }
   flow::StageRunner wrong("ForbidTokens", {{"ids", {4}}});

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "framework/core/parallel.h"
+#include "framework/testing/stage_runner.h"
 #include "tests/framework/test_graph.h"
 
 namespace flow_test {
@@ -117,6 +118,19 @@ TEST(Watchdog, TakesParallelForInALongBodyAsASignOfLife) {
             }});
   const Status status = run(graph);
   EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Watchdog, SaysWhatRunsWhenTheRunIsSilentForASecond) {
+  const auto console = std::make_shared<flow::CapturingConsole>();
+  TestGraph graph;
+  graph.add("slow", {.process = [](Context& context) -> Status {
+              std::this_thread::sleep_for(2500ms);
+              context.finish();
+              return {};
+            }});
+  flow::Runner runner(graph.plan(), {.console = console});
+  ASSERT_TRUE(runner.run().ok());
+  EXPECT_THAT(console->notes(), testing::StartsWith("running: slow\n"));
 }
 
 TEST(Watchdog, DoesNotWatchOpening) {

@@ -4,7 +4,7 @@
 // loads it with `plugins: [libforbid_tokens.so]`.
 //
 // Ports: in  logits  [positions, vocab_size]
-//        out logits  the same, minus infinity for the forbidden tokens
+//        out logits  the same, the lowest number for the forbidden tokens: probability 0
 // Memory: one copy of the logits of a pass.
 //
 //     plugins: [libforbid_tokens.so]
@@ -41,7 +41,7 @@ class ForbidTokens final : public flow::Stage {
     for (const std::int64_t id : ids_) {
       if (id < 0 || id >= vocabulary) return flow::errorf("token {} is outside 0 to {}", id, vocabulary - 1);
       for (std::int64_t row = 0; row < logits.rows.rows(); ++row) {
-        logits.rows.row(row)[id] = -std::numeric_limits<float>::infinity();
+        logits.rows.row(row)[id] = std::numeric_limits<float>::lowest();
       }
     }
     context.emit(kOut, std::move(logits));
