@@ -184,6 +184,8 @@ class Auditor {
         report_.notes.push_back(fmt::format("{} skipped: its header is that of {}", name, file.error));
       if (file.state == ShardFile::State::Stray)
         report_.notes.push_back(fmt::format("{} ignored: the index does not name it", name));
+      if (file.state == ShardFile::State::Arriving)
+        report_.notes.push_back(fmt::format("{} is still arriving: {}", name, file.error));
     }
     const auto& missing = context_.shards.missing_shards();
     if (!missing.empty())

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "stages/audit/checks.h"
+#include "stages/engram/tables.h"
 
 namespace dsv {
 
@@ -22,20 +23,12 @@ void for_each(const AuditContext& a, std::initializer_list<Family> families, Vis
 
 // Engram
 
-flow::Result<EngramLayout> derive_layout(const ModelConfig& c) {
-  EngramParams params;
-  params.layer_ids.assign(c.engram_layer_ids.begin(), c.engram_layer_ids.end());
-  params.max_ngram = c.engram_max_ngram_size;
-  params.n_heads = c.engram_n_heads;
-  params.bucket_floor = c.engram_vocab_size;
-  params.compressed_vocab = 1;  // row counts do not depend on it
-  params.declared_rows = c.engram_num_embeddings;
-  return EngramLayout::derive(std::move(params));
-}
-
 /// Rows that the buckets of each Engram layer need.
 flow::Result<std::vector<std::int64_t>> derived_rows(const ModelConfig& c) {
-  FLOW_ASSIGN(const EngramLayout layout, derive_layout(c));
+  EngramParams params = engram_params(c);
+  params.compressed_vocab = 1;  // row counts depend on neither
+  params.pad_id = 0;
+  FLOW_ASSIGN(const EngramLayout layout, EngramLayout::derive(std::move(params)));
   std::vector<std::int64_t> rows;
   for (const EngramLayerLayout& layer : layout.layers) rows.push_back(layer.rows);
   return rows;

@@ -5,13 +5,15 @@
 
 namespace dsv {
 
-/// Reads a config of either layout as it is: incomplete and contradictory ones too. A source of one packet.
+/// Reads a config of either layout as it is: incomplete and contradictory ones too. A source of one packet,
+/// or one packet for each shard set, so that a download's config is read again with its shards.
 ///
-/// Ports: -> config (ModelConfig).
+/// Ports: each (ShardSet, optional) -> config (ModelConfig).
 ///
 ///     - {name: config, stage: ReadConfig, options: {path: "${checkpoint}", set: ["n_routed_experts=8"]}}
 class ReadConfig final : public flow::Stage {
  public:
+  static constexpr flow::OptionalIn<ShardSet> kEach{"each", "read the config for each of these"};
   static constexpr flow::Out<ModelConfig> kConfig{"config", "the config, complete or not"};
   struct Options {
     std::filesystem::path path;
@@ -21,7 +23,7 @@ class ReadConfig final : public flow::Stage {
 
   static void describe(flow::StageSpec<Options>& spec) {
     spec.doc("Reads a model's config without demanding that it is complete.");
-    spec.output(kConfig).executor(flow::Executor::io);
+    spec.input(kEach).output(kConfig).executor(flow::Executor::io);
     spec.option("path", &Options::path, "config file, or checkpoint folder");
     spec.option("fallback", &Options::fallback,
                 "read this when path is empty; 'demo' is the built-in checkpoint");

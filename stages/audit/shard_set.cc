@@ -95,6 +95,7 @@ class ShardScanner {
     if (error) return errorf("{}: cannot list: {}", folder_.string(), error.message());
     std::sort(paths.begin(), paths.end());
     for (const fs::path& path : paths) {
+      if (options_.cancelled && options_.cancelled()) return {};
       read_file(path);
       if (options_.progress) options_.progress(set_.files_.size(), paths.size());
     }
@@ -112,7 +113,17 @@ class ShardScanner {
       file.state = State::Unreadable;
       file.error = header.status().message();
     }
+    if (options_.arriving) set_aside(file);
     set_.files_.push_back(std::move(file));
+  }
+
+  /// Marks a file that has no whole header, or not the payload that it announces, as Arriving.
+  static void set_aside(ShardFile& file) {
+    const auto& problems = file.header.problems;
+    const auto cut = std::ranges::find(problems, HeaderFault::BeyondFile, &HeaderProblem::fault);
+    if (file.state == State::Used && cut == problems.end()) return;
+    file.state = State::Arriving;
+    if (cut != problems.end()) file.error = fmt::format("{} {}", cut->tensor, cut->message);
   }
 
   /// Of files with the same header the one with a number in its name counts, else the first.
@@ -210,6 +221,14 @@ class ShardScanner {
 
 Result<ShardSet> ShardSet::scan(const fs::path& folder, const ShardSetOptions& options) {
   return ShardScanner(folder, options).scan();
+}
+
+bool ShardSet::complete() const {
+  const auto is = [](ShardFile::State state) {
+    return [state](const ShardFile& file) { return file.state == state; };
+  };
+  return missing_.empty() && std::ranges::any_of(files_, is(ShardFile::State::Used)) &&
+         std::ranges::none_of(files_, is(ShardFile::State::Arriving));
 }
 
 const TensorInfo* ShardSet::find(std::string_view tensor) const {

@@ -24,8 +24,13 @@ struct ShardSetOptions {
   bool header_prefix = false;
   /// The index to use; empty: model.safetensors.index.json of the folder, where there is one.
   std::filesystem::path index = {};
+  /// A download is going on: files that are shorter than their header says, or have none yet, are set
+  /// aside as Arriving.
+  bool arriving = false;
   /// Called after each file that was looked at.
   std::function<void(std::size_t done, std::size_t total)> progress = {};
+  /// Asked before each file; true ends the scan early, and its result means nothing.
+  std::function<bool()> cancelled = {};
 };
 
 /// What became of one file of the folder.
@@ -35,11 +40,12 @@ struct ShardFile {
     Duplicate,   ///< its header is byte for byte that of another file
     Stray,       ///< the index does not name it
     Unreadable,  ///< no valid header; see `error`
+    Arriving,    ///< still being downloaded; see `error`
   };
   std::filesystem::path path;
   std::string shard;  ///< its name in the index, which may differ from the file's
   State state = State::Used;
-  std::string error;         ///< why it is unreadable, or which file it duplicates
+  std::string error;         ///< why it is unreadable or not complete, or which file it duplicates
   SafetensorsHeader header;  ///< empty when unreadable
 };
 
@@ -80,6 +86,8 @@ class ShardSet {
   const std::vector<std::string>& missing_shards() const { return missing_; }
   /// Tensors that two used headers describe, without an index to decide: "tensor (file, file)".
   const std::vector<std::string>& conflicts() const { return conflicts_; }
+  /// Whether every shard that should be there is, and is entirely there.
+  bool complete() const;
   const std::optional<CheckpointIndex>& index() const { return index_; }
   /// Why the folder's own index could not be read; empty otherwise.
   const std::string& index_error() const { return index_error_; }

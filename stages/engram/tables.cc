@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::int64_t kGroup = 32;
 
-EngramParams params_of(const ModelConfig& c) {
+}  // namespace
+
+EngramParams engram_params(const ModelConfig& c) {
   EngramParams p;
   p.layer_ids.assign(c.engram_layer_ids.begin(), c.engram_layer_ids.end());
   p.max_ngram = c.engram_max_ngram_size;
@@ -21,8 +23,6 @@ EngramParams params_of(const ModelConfig& c) {
   p.declared_rows = c.engram_num_embeddings;
   return p;
 }
-
-}  // namespace
 
 void EngramTables::describe(flow::ServiceSpec<Options>& spec) {
   spec.doc(
@@ -39,7 +39,7 @@ Status EngramTables::bind(const flow::Opening& opening) {
   if (!c.has_engram()) return {};
   if (c.engram_head_dim % kGroup != 0)
     return flow::errorf("engram_head_dim {} is not a multiple of {}", c.engram_head_dim, kGroup);
-  FLOW_ASSIGN(EngramLayout layout, EngramLayout::derive(params_of(c)));
+  FLOW_ASSIGN(EngramLayout layout, EngramLayout::derive(engram_params(c)));
   FLOW_TRY(layout.verify());
   FLOW_ASSIGN(TokenMap map, build_token_map(opening.service(kVocabulary)->tokenizer()));
   FLOW_ASSIGN(hasher_, EngramHasher::make(std::make_shared<const EngramLayout>(std::move(layout)),

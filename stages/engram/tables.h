@@ -13,6 +13,9 @@
 
 namespace dsv {
 
+/// What the Engram layout of a config is derived from.
+EngramParams engram_params(const ModelConfig& config);
+
 /// Rows of the Engram tables, gathered from the shards or from memory.
 ///
 /// A row is engram_head_dim E4M3 codes with one E8M0 scale for 32 columns. Rows asked for twice are read
