@@ -24,6 +24,7 @@ function(dsv41_test name)
   cmake_parse_arguments(ARG "" "" "LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE dsv41_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than they run
   target_compile_definitions(${name} PRIVATE DSV41_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
 endfunction()
