@@ -24,6 +24,12 @@ FlowGraph::FlowGraph(const GraphPlan& plan, const std::vector<std::unique_ptr<St
   for (const auto& node : nodes_) node->connect(nodes_);
 }
 
+/// Drops what a stopped run has left: tickets that die call sources, so all nodes must still be there.
+FlowGraph::~FlowGraph() {
+  turnstile_.clear();
+  for (const auto& node : nodes_) node->clear();
+}
+
 void FlowGraph::run() {
   for (const auto& node : nodes_) node->seed();
   do {
@@ -34,7 +40,6 @@ void FlowGraph::run() {
     graph_.release_wait();
   } while (!shared_.control.stopped() && turnstile_.admit_one());
   check_joins();
-  drain();
 }
 
 void FlowGraph::check_joins() {
@@ -42,12 +47,6 @@ void FlowGraph::check_joins() {
     const auto wait = node->wait();
     if (wait) return shared_.control.fail(Status::error(*wait).in(subject(node->plan())));
   }
-}
-
-/// Drops what a stopped run has left. Tickets that die call sources, so this comes before destruction.
-void FlowGraph::drain() {
-  turnstile_.clear();
-  for (const auto& node : nodes_) node->clear();
 }
 
 Status FlowGraph::stall(double seconds) const {

@@ -16,6 +16,9 @@ class FlowGraph {
   /// `stages` are the opened stages of `plan.nodes`, in their order.
   FlowGraph(const GraphPlan& plan, const std::vector<std::unique_ptr<Stage>>& stages, RunControl& control,
             tbb::task_arena& arena);
+  ~FlowGraph();
+  FlowGraph(const FlowGraph&) = delete;
+  FlowGraph& operator=(const FlowGraph&) = delete;
 
   /// Runs until nothing is left to do, or until the run is stopped and all bodies have returned. A join
   /// that still waits for a packet then is an error of the run.
@@ -26,7 +29,6 @@ class FlowGraph {
   std::string running() const;
 
  private:
-  void drain();
   void check_joins();
 
   tbb::flow::graph graph_;

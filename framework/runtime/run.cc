@@ -54,6 +54,7 @@ Status Run::start() {
     runner.join();
     return control_.status();
   }
+  left_behind_ = true;
   runner.detach();
   taps_.discard();
   return control_.by_user() ? stall_ : control_.status();

@@ -23,6 +23,7 @@ class Run : public std::enable_shared_from_this<Run> {
   Result<std::vector<PlanLine>> dry_run();
   Status run();
   RunControl& control() { return control_; }
+  bool left_behind() const { return left_behind_; }
 
  private:
   Status start();
@@ -38,7 +39,7 @@ class Run : public std::enable_shared_from_this<Run> {
   RunControl control_;
   Taps taps_;
   int threads_ = 0;
-  std::atomic<bool> started_{false};
+  std::atomic<bool> started_{false}, left_behind_{false};
 
   std::mutex mutex_;
   std::condition_variable changed_;

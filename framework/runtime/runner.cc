@@ -27,4 +27,8 @@ bool Runner::cancelled() const {
   return run_->control().by_user();
 }
 
+bool Runner::left_behind() const {
+  return run_->left_behind();
+}
+
 }  // namespace flow

@@ -55,6 +55,10 @@ class Runner {
   /// Whether cancel() ended the run (and not an error, or the work's end, before it).
   bool cancelled() const;
 
+  /// Whether run() returned although a body had not. A program that ends now should do so with std::_Exit:
+  /// the body may still use what static destructors destroy.
+  bool left_behind() const;
+
  private:
   std::shared_ptr<Run> run_;
 };

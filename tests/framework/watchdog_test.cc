@@ -51,7 +51,9 @@ TEST_P(HungBody, IsNamedAndLeftBehind) {
       .add("join", {.process = [](Context&) { return Status(); }, .outputs = {}},
            {{"a", "source.out"}, {"b", "hung.out"}});
   const auto begin = Clock::now();
-  const Status status = run(graph);
+  flow::Runner runner(graph.plan(), {});
+  const Status status = runner.run();
+  EXPECT_TRUE(runner.left_behind());
   EXPECT_LT(Clock::now() - begin, 5s);
   EXPECT_EQ(status.message(),
             "test.yaml:2:5: stage 'hung' (Test): no progress for 0.15 s; in its body: 'hung' with stamp 0.0; "
@@ -85,7 +87,9 @@ TEST(Watchdog, ClosesEverythingWhenTheBodyReturnsOnRequest) {
                         closed = true;
                         return {};
                       }});
-  EXPECT_THAT(run(graph).message(), HasSubstr("stage 'stuck' (Test): no progress for 0.15 s"));
+  flow::Runner runner(graph.plan(), {});
+  EXPECT_THAT(runner.run().message(), HasSubstr("stage 'stuck' (Test): no progress for 0.15 s"));
+  EXPECT_FALSE(runner.left_behind());
   EXPECT_TRUE(closed);
 }
 
