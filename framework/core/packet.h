@@ -57,25 +57,21 @@ const PacketType& packet_type() {
   return type;
 }
 
-/// One value in flight. Copying shares the value. `ticket` is released when the last packet that
-/// descends from a source invocation is gone; the runtime bounds the work in flight with it.
+/// One value in flight. Copying shares the value.
 class Packet {
  public:
   Packet() = default;
   template <class T>
-  static Packet of(std::shared_ptr<const T> value, Stamp stamp, std::shared_ptr<const void> ticket) {
+  static Packet of(std::shared_ptr<const T> value, Stamp stamp) {
     Packet p;
     p.value_ = std::move(value);
     p.type_ = &packet_type<T>();
     p.stamp_ = stamp;
-    p.ticket_ = std::move(ticket);
     return p;
   }
   explicit operator bool() const { return value_ != nullptr; }
   const PacketType& type() const { return *type_; }
   Stamp stamp() const { return stamp_; }
-  const std::shared_ptr<const void>& ticket() const { return ticket_; }
-  void set_ticket(std::shared_ptr<const void> ticket) { ticket_ = std::move(ticket); }
   const void* data() const { return value_.get(); }
   template <class T>
   const T& get() const {
@@ -90,7 +86,6 @@ class Packet {
   std::shared_ptr<const void> value_;
   const PacketType* type_ = nullptr;
   Stamp stamp_;
-  std::shared_ptr<const void> ticket_;
 };
 
 }  // namespace flow

@@ -95,13 +95,11 @@ class Context {
     Packet packet;
   };
 
-  Context(const StageInfo& info, std::vector<std::vector<Packet>> inputs, Stamp stamp,
-          std::shared_ptr<const void> ticket, Console& console, RunReport& report,
-          const std::atomic<bool>& cancelled, const Telemetry& telemetry)
+  Context(const StageInfo& info, std::vector<std::vector<Packet>> inputs, Stamp stamp, Console& console,
+          RunReport& report, const std::atomic<bool>& cancelled, const Telemetry& telemetry)
       : info_(info),
         inputs_(std::move(inputs)),
         stamp_(stamp),
-        ticket_(std::move(ticket)),
         console_(console),
         report_(report),
         cancelled_(cancelled),
@@ -147,7 +145,7 @@ class Context {
   }
   template <class T>
   void emit(const Out<T>& port, std::shared_ptr<const T> value, Stamp stamp) {
-    emissions_.push_back({output_index(port.name), Packet::of<T>(std::move(value), stamp, ticket_)});
+    emissions_.push_back({output_index(port.name), Packet::of<T>(std::move(value), stamp)});
   }
 
   /// For a stage without inputs: this was the last invocation.
@@ -168,7 +166,6 @@ class Context {
   const StageInfo& info_;
   std::vector<std::vector<Packet>> inputs_;  // [input port][edge]
   Stamp stamp_;
-  std::shared_ptr<const void> ticket_;
   Console& console_;
   RunReport& report_;
   const std::atomic<bool>& cancelled_;

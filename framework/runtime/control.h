@@ -74,10 +74,6 @@ class RunControl {
     return error_;
   }
 
-  /// A sign of life for the watchdog.
-  void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
-  std::atomic<std::uint64_t>& beats() { return beats_; }
-
   Console& console() { return console_; }
   /// Seconds in which the run has said nothing.
   double quiet() const { return console_.quiet(); }
@@ -94,7 +90,6 @@ class RunControl {
   std::shared_ptr<Recorder> recorder_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> by_user_{false};
-  std::atomic<std::uint64_t> beats_{0};
   mutable std::mutex mutex_;
   Status error_;
 };

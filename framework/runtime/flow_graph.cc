@@ -65,6 +65,12 @@ Status FlowGraph::stall(double seconds) const {
   return errorf("no progress for {} s; in its body: {}{}", seconds, running, waiting).in(subject(*first));
 }
 
+std::uint64_t FlowGraph::beats() const {
+  std::uint64_t sum = 0;
+  for (const auto& node : nodes_) sum += node->beats();
+  return sum;
+}
+
 std::string FlowGraph::running() const {
   std::string names;
   for (const auto& node : nodes_) {

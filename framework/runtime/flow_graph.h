@@ -25,6 +25,8 @@ class FlowGraph {
   void run();
   /// What the run hangs on, for the watchdog. Callable from any thread while run() is in progress.
   Status stall(double seconds) const;
+  /// Grows while anything makes progress. Callable from any thread, as stall().
+  std::uint64_t beats() const;
   /// Names of the stages whose bodies run now. Callable from any thread, as stall().
   std::string running() const;
 

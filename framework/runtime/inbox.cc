@@ -13,6 +13,12 @@ Inbox::Inbox(const NodePlan& plan, bool tracing)
   }
 }
 
+Status Inbox::count(std::size_t edge) {
+  if (fill_[edge] >= kEdgeCapacity) return errorf("holds {} packets that nobody has consumed", fill_[edge]);
+  ++fill_[edge];
+  return {};
+}
+
 std::unique_ptr<Invocation> Inbox::blank(Stamp stamp) const {
   auto invocation = std::make_unique<Invocation>();
   invocation->stamp = stamp;
@@ -20,6 +26,7 @@ std::unique_ptr<Invocation> Inbox::blank(Stamp stamp) const {
   for (std::size_t port = 0; port < port_size_.size(); ++port) {
     invocation->inputs[port].resize(port_size_[port]);
   }
+  if (tracing_) invocation->trace.arrived = Telemetry::now();
   return invocation;
 }
 
@@ -29,38 +36,55 @@ Packet& Inbox::at(Invocation& invocation, std::size_t edge) const {
 
 void Inbox::store(Invocation& invocation, std::size_t edge, const Parcel& parcel) const {
   at(invocation, edge) = parcel.packet;
-  invocation.ticket =
-      join(std::move(invocation.ticket), std::static_pointer_cast<const Ticket>(parcel.packet.ticket()));
-  if (!tracing_) return;
-  invocation.trace.ready = Telemetry::now();
-  if (invocation.trace.arrived == 0) invocation.trace.arrived = invocation.trace.ready;
-  invocation.trace.last_edge = static_cast<int>(edge);
-  invocation.trace.origins.push_back(parcel.span);
+  // All packets of a turn have one ticket, and its count of owners is shared by all threads.
+  if (invocation.ticket != parcel.ticket)
+    invocation.ticket = join(std::move(invocation.ticket), parcel.ticket);
+  if (tracing_) invocation.trace.origins.push_back(parcel.span);
 }
 
-Result<std::unique_ptr<Invocation>> Inbox::accept(std::size_t edge, const Parcel& parcel) {
-  const Stamp stamp = parcel.packet.stamp();
+void Inbox::finish(Invocation& invocation, std::size_t last_edge) const {
+  if (!tracing_) return;
+  invocation.trace.ready = slots_.size() == 1 ? invocation.trace.arrived : Telemetry::now();
+  invocation.trace.last_edge = static_cast<int>(last_edge);
+}
+
+std::unique_ptr<Invocation> Inbox::single(std::size_t edge, const Parcel& parcel) const {
+  auto invocation = blank(parcel.packet.stamp());
+  store(*invocation, edge, parcel);
+  finish(*invocation, edge);
+  return invocation;
+}
+
+std::vector<Inbox::Partial>::iterator Inbox::partial(Stamp stamp) {
+  const auto found = std::find_if(partials_.begin(), partials_.end(),
+                                  [&](const Partial& p) { return p.invocation->stamp == stamp; });
+  return found != partials_.end() ? found : partials_.insert(found, {blank(stamp), slots_.size()});
+}
+
+Result<bool> Inbox::accept(std::size_t edge, const Parcel& parcel) {
   const std::lock_guard lock(mutex_);
-  if (fill_[edge] >= kEdgeCapacity) return errorf("holds {} packets that nobody has consumed", fill_[edge]);
-  ++fill_[edge];
+  FLOW_TRY(count(edge));
   if (plan_.stage->policy == InputPolicy::any || slots_.size() == 1) {
-    auto invocation = blank(stamp);
-    store(*invocation, edge, parcel);
-    return invocation;
+    ready_.push_back(single(edge, parcel));
+    return true;
   }
-  auto partial = std::find_if(partials_.begin(), partials_.end(),
-                              [&](const Partial& p) { return p.invocation->stamp == stamp; });
-  if (partial == partials_.end()) {
-    partial = partials_.insert(partials_.end(), {blank(stamp), slots_.size()});
-  }
-  if (at(*partial->invocation, edge)) {
+  const Stamp stamp = parcel.packet.stamp();
+  const auto join = partial(stamp);
+  if (at(*join->invocation, edge)) {
     return errorf("carries a second packet for stamp {}.{}", stamp.sequence, stamp.step);
   }
-  store(*partial->invocation, edge, parcel);
-  if (--partial->missing > 0) return std::unique_ptr<Invocation>();
-  auto complete = std::move(partial->invocation);
-  partials_.erase(partial);
-  return complete;
+  store(*join->invocation, edge, parcel);
+  if (--join->missing > 0) return false;
+  finish(*join->invocation, edge);
+  ready_.push_back(std::move(join->invocation));
+  partials_.erase(join);
+  return true;
+}
+
+Result<std::unique_ptr<Invocation>> Inbox::hold(std::size_t edge, const Parcel& parcel) {
+  const std::lock_guard lock(mutex_);
+  FLOW_TRY(count(edge));
+  return single(edge, parcel);
 }
 
 void Inbox::push(std::unique_ptr<Invocation> invocation) {

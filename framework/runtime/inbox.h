@@ -21,10 +21,11 @@ struct Invocation {
   StageSpan trace;  ///< arrival times and senders, when tracing
 };
 
-/// A packet on an edge, with the span that sent it.
+/// A packet on its way.
 struct Parcel {
   Packet packet;
-  std::uint64_t span = 0;
+  TicketPtr ticket;
+  std::uint64_t span = 0;  ///< that sent it, when tracing
 };
 
 /// Joins packets as the node's policy says, keeps ready invocations in order of arrival, and counts the
@@ -36,9 +37,11 @@ class Inbox {
 
   Inbox(const NodePlan& plan, bool tracing);
 
-  /// Takes the packet that came on `edge`. Returns the invocation that it completes, or null.
+  /// Takes the packet that came on `edge`. True when it completes an invocation, which is ready then.
   /// Errors: a second packet with one stamp for a join; an edge that is full. They do not name the edge.
-  Result<std::unique_ptr<Invocation>> accept(std::size_t edge, const Parcel& parcel);
+  Result<bool> accept(std::size_t edge, const Parcel& parcel);
+  /// Takes the packet that came on a feedback edge: an invocation of its own, which is not ready yet.
+  Result<std::unique_ptr<Invocation>> hold(std::size_t edge, const Parcel& parcel);
   /// Appends an invocation to those that are ready.
   void push(std::unique_ptr<Invocation> invocation);
   /// The first that is ready. There must be one.
@@ -63,7 +66,11 @@ class Inbox {
     std::unique_ptr<Invocation> invocation;
     std::size_t missing;
   };
+  Status count(std::size_t edge);
   std::unique_ptr<Invocation> blank(Stamp stamp) const;
+  std::unique_ptr<Invocation> single(std::size_t edge, const Parcel& parcel) const;
+  std::vector<Partial>::iterator partial(Stamp stamp);
+  void finish(Invocation& invocation, std::size_t last_edge) const;
   Packet& at(Invocation& invocation, std::size_t edge) const;
   void store(Invocation& invocation, std::size_t edge, const Parcel& parcel) const;
 

@@ -87,60 +87,58 @@ void Node::admit(std::unique_ptr<Invocation> invocation) {
 /// Takes a packet that came on `edge`. True when an invocation is ready that needs a token.
 bool Node::deliver(std::size_t edge, const Parcel& parcel) noexcept {
   bool ready = false;
-  shared_.control.fail(guarded([&]() -> Status {
-    auto invocation = inbox_.accept(edge, parcel);
-    if (!invocation.ok()) return invocation.status().in(edge_name(edge)).in(subject(plan_));
-    if (!*invocation) return {};
+  const Status status = guarded([&]() -> Status {
     if (plan_.inputs[edge].feedback) {
-      shared_.turnstile.enter(*this, *std::move(invocation));
-    } else {
-      inbox_.push(*std::move(invocation));
-      ready = true;
+      FLOW_ASSIGN(auto invocation, inbox_.hold(edge, parcel));
+      shared_.turnstile.enter(*this, std::move(invocation));
+      return {};
     }
+    FLOW_ASSIGN(ready, inbox_.accept(edge, parcel));
     return {};
-  }));
+  });
+  if (!status.ok()) shared_.control.fail(status.in(edge_name(edge)).in(subject(plan_)));
   return ready;
 }
 
 void Node::step() noexcept {
   const auto invocation = inbox_.pop();
-  shared_.control.fail(guarded([&]() -> Status {
-    if (!shared_.control.stopped()) run(*invocation);
-    return {};
-  }));
+  if (shared_.control.stopped()) return;
+  const Status status = guarded([&] { return run(*invocation); });
+  if (!status.ok()) shared_.control.fail(status.in(subject(plan_)));
 }
 
-void Node::run(Invocation& invocation) {
+Status Node::run(Invocation& invocation) {
   RunControl& control = shared_.control;
-  Context context(*plan_.stage, std::move(invocation.inputs), invocation.stamp, invocation.ticket,
-                  control.console(), control.report(), control.stop_flag(), telemetry_);
+  Context context(*plan_.stage, std::move(invocation.inputs), invocation.stamp, control.console(),
+                  control.report(), control.stop_flag(), telemetry_);
   StageSpan& span = invocation.trace;
   Recorder* recorder = control.recorder();
   if (recorder) {
     span.id = recorder->next_span();
     span.begin = Telemetry::now();
   }
-  Status status = call(context);
+  const Status status = call(context);
   if (recorder) {
     span.end = Telemetry::now();
     span.node = index_;
     span.stamp = invocation.stamp;
     recorder->record(plan_.executor, std::move(span));  // its id stays
   }
-  if (status.ok() && !control.stopped()) status = send(invocation, context.emissions());
-  if (!status.ok()) control.fail(status.in(subject(plan_)));
+  FLOW_TRY(status);
+  if (!control.stopped()) FLOW_TRY(send(invocation, context.emissions()));
   if (source_) source_->ended(context.finished());
+  return {};
 }
 
 Status Node::call(Context& context) {
-  const WorkerScope scope(shared_.arena, shared_.control.beats());
+  const WorkerScope scope(shared_.arena, beats_);
   sequence_.store(context.stamp().sequence, std::memory_order_relaxed);
   step_.store(context.stamp().step, std::memory_order_relaxed);
   running_.fetch_add(1, std::memory_order_acq_rel);
-  shared_.control.beat();
+  beats_.fetch_add(1, std::memory_order_relaxed);
   Status status = guarded([&] { return stage_.process(context); });
+  beats_.fetch_add(1, std::memory_order_relaxed);
   running_.fetch_sub(1, std::memory_order_acq_rel);
-  shared_.control.beat();
   return status;
 }
 
@@ -152,14 +150,13 @@ Status Node::send(const Invocation& invocation, std::vector<Context::Emission>& 
     const auto port = static_cast<std::size_t>(emission.port);
     if (!emission.packet) return errorf("emits nothing on output '{}'", plan_.stage->outputs[port].name);
     const Stamp stamp = emission.packet.stamp();
-    if (stamp != invocation.stamp) {
-      if (!turn || stamp != turn_stamp) {
-        turn = std::make_shared<const Ticket>(invocation.ticket->flights(), shared_.turnstile);
-        turn_stamp = stamp;
-      }
-      emission.packet.set_ticket(turn);
+    const bool same_turn = stamp == invocation.stamp;
+    if (!same_turn && (!turn || stamp != turn_stamp)) {
+      turn = std::make_shared<const Ticket>(invocation.ticket->flights(), shared_.turnstile);
+      turn_stamp = stamp;
     }
-    ports_[port]->try_put({std::move(emission.packet), invocation.trace.id});
+    ports_[port]->try_put(
+        {std::move(emission.packet), same_turn ? invocation.ticket : turn, invocation.trace.id});
   }
   return {};
 }

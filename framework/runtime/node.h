@@ -56,6 +56,8 @@ class Node final : public Entrance {
   std::optional<std::string> wait() const;
   /// The stamp of the body that runs now, or of one of them.
   std::optional<Stamp> running() const;
+  /// Grows while the node makes progress.
+  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
   const NodePlan& plan() const { return plan_; }
 
  private:
@@ -64,7 +66,7 @@ class Node final : public Entrance {
   void make_body();
   bool deliver(std::size_t edge, const Parcel& parcel) noexcept;
   void step() noexcept;
-  void run(Invocation& invocation);
+  Status run(Invocation& invocation);
   Status call(Context& context);
   Status send(const Invocation& invocation, std::vector<Context::Emission>& emissions);
   std::string edge_name(std::size_t edge) const;
@@ -82,6 +84,7 @@ class Node final : public Entrance {
   std::unique_ptr<tbb::flow::graph_node> body_node_;
   tbb::flow::receiver<Token>* body_ = nullptr;  // body_node_'s input
   std::atomic<int> running_{0};
+  std::atomic<std::uint64_t> beats_{0};               // bodies started and ended, and calls of parallel_for
   std::atomic<std::uint64_t> sequence_{0}, step_{0};  // of the invocation that started last
 };
 

@@ -8,8 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "framework/runtime/workers.h"
-
 namespace flow {
 namespace {
 
@@ -74,7 +72,6 @@ void Run::execute() {
 }
 
 Status Run::execute_in_arena(tbb::task_arena& arena) {
-  const WorkerScope scope(arena, control_.beats());
   Assembly assembly(plan_, control_);
   FLOW_TRY(assembly.make());
   control_.fail(assembly.open());
@@ -112,7 +109,7 @@ bool Run::watch() {
   auto alive = Clock::now();
   while (!changed_.wait_for(lock, period, ended)) {
     if (graph_ && control_.quiet() >= kHeartbeat.count()) say(lock, graph_->running());
-    const std::uint64_t now = control_.beats().load(std::memory_order_relaxed);
+    const std::uint64_t now = graph_ ? graph_->beats() : 0;
     if (!graph_ || now != std::exchange(beats, now)) {
       alive = Clock::now();
     } else if (Clock::now() - alive >= limit) {

@@ -1,7 +1,7 @@
 // Tickets: how the runtime knows what is still in flight, and bounds it.
 //
-// Every invocation of a source opens a flight, and its packets, and all packets that descend from them,
-// carry a ticket of it. When the last one is gone the flight has landed and the source may run again.
+// Every invocation of a source opens a flight. Its packets, and all packets that descend from them, travel
+// with a ticket of it. When the last one is gone the flight has landed and the source may run again.
 // A stage that sends packets with a new stamp - the next turn of a feedback loop - gives them a ticket of
 // their own, which keeps the flight open but counts as one more turn. A feedback packet is let into its
 // consumer only while at most max_in_flight turns of its flight are alive, its own included. So an edge
@@ -30,7 +30,7 @@ class Flight {
 
 class Turnstile;
 
-/// What a packet carries. Immutable.
+/// What travels with a packet. Immutable.
 class Ticket {
  public:
   /// A new turn of `flights`.

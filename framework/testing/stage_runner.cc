@@ -107,7 +107,7 @@ Status StageRunner::run(Stamp stamp) {
   if (!opened_) FLOW_TRY(open());
   auto inputs = bound_inputs();
   if (!inputs.ok()) return inputs.status().in(info_->name);
-  Context context(*info_, *std::move(inputs), stamp, nullptr, console_, report_, cancelled_, telemetry_);
+  Context context(*info_, *std::move(inputs), stamp, console_, report_, cancelled_, telemetry_);
   Status status = guarded([&] { return stage_->process(context); });
   emissions_ = std::move(context.emissions());
   finished_ = context.finished();

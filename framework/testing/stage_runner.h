@@ -56,7 +56,7 @@ class StageRunner {
   /// The same for a value that is shared already.
   template <template <class> class Port, class T>
   StageRunner& share(const Port<T>& port, std::type_identity_t<std::shared_ptr<const T>> value) {
-    inputs_[std::string(port.name)].push_back(Packet::of<T>(std::move(value), {}, nullptr));
+    inputs_[std::string(port.name)].push_back(Packet::of<T>(std::move(value), {}));
     return *this;
   }
   /// Forgets all inputs.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,8 +24,8 @@ struct StageSpan {
   std::int64_t arrived = 0;  ///< the first packet came; 0 for a source
   std::int64_t ready = 0;    ///< the last packet came; 0 for a source
   std::int64_t begin = 0, end = 0;
-  int last_edge = -1;                  ///< index into TracedNode::edges of the packet that came last
-  std::vector<std::uint64_t> origins;  ///< ids of the spans that sent the packets
+  int last_edge = -1;  ///< index into TracedNode::edges of the packet that came last
+  boost::container::small_vector<std::uint64_t, 4> origins;  ///< ids of the spans that sent the packets
 };
 
 /// A scope that a stage or a service timed.
