@@ -1,7 +1,9 @@
-// pipelines/config.yaml, audit.yaml and synth.yaml, run as the command line tool runs them.
+// pipelines/config.yaml, audit.yaml, engram.yaml and synth.yaml, run as the command line tool runs them.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "stages/model/json.h"
 #include "tests/pipelines/pipeline_run.h"
@@ -103,6 +105,88 @@ TEST(AuditPipeline, FailsOnUndecidedChecksOnlyOnRequest) {
   const Outcome strict =
       run_pipeline("pipelines/audit.yaml", {{"checkpoint", folder / "x"}, {"require_complete", "true"}});
   EXPECT_FALSE(strict.status.ok());
+}
+
+TEST(AuditPipeline, SamplesThePayloadOnRequest) {
+  const Outcome sound = run_pipeline("pipelines/audit.yaml", {{"sample_payload", "5"}});
+  EXPECT_TRUE(sound.status.ok()) << sound.status.message();
+  EXPECT_THAT(sound.text, HasSubstr("payload sample: 25 tensors of 6 shards"));
+  EXPECT_EQ(sound.report.at("payload").at("faults").as_array().size(), 0u);
+
+  TemporaryFolder folder;
+  run_pipeline("pipelines/synth.yaml", {{"out", folder / "holes"}});
+  const Outcome holes =
+      run_pipeline("pipelines/audit.yaml", {{"checkpoint", folder / "holes"}, {"sample_payload", "5"}});
+  EXPECT_THAT(holes.status.message(), HasSubstr("the payload sample has "));
+  EXPECT_THAT(holes.text, HasSubstr("nothing but zeros in it"));
+}
+
+TEST(AuditPipeline, PlansARunOnRequest) {
+  const Outcome outcome = run_pipeline("pipelines/audit.yaml", {{"plan", "true"}, {"expert_cache", "4"}});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr("plan for this machine"), HasSubstr("4 of 16 experts")));
+  EXPECT_EQ(outcome.report.at("plan").at("experts_cached"), 4);
+}
+
+TEST(AuditPipeline, WatchesADownloadAndReportsEachTimeWhenSomethingArrived) {
+  namespace fs = std::filesystem;
+  TemporaryFolder folder;
+  const fs::path whole = source("pipelines/demo"), target = folder / "download";
+  fs::create_directory(target);
+  for (const char* name : {"config.json", "model.safetensors.index.json"})
+    fs::copy(whole / name, target / name);
+  std::jthread download([&] {
+    for (const auto& file : fs::directory_iterator(whole)) {
+      if (file.path().extension() != ".safetensors") continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      fs::copy(file, target / file.path().filename());
+    }
+  });
+  const Outcome outcome = run_pipeline("pipelines/audit.yaml", {{"checkpoint", target}, {"watch", "true"}});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_THAT(outcome.text, HasSubstr("0 shards, 0 of 1308 tensors readable"));
+  EXPECT_THAT(outcome.text, ::testing::EndsWith("[ok] 39 of 39 checks passed, 0 undecided, 0 failed\n"));
+  EXPECT_EQ(outcome.report.at("audit").at("readable"), 1308);
+}
+
+TEST(AuditPipeline, StopsWatchingWithinAFifthOfASecond) {
+  using Clock = std::chrono::steady_clock;
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "empty");
+  flow::LoadOutcome loaded = flow::load_graph({.files = {source("pipelines/audit.yaml")},
+                                               .sets = {{"checkpoint", folder / "empty"}, {"watch", "true"}},
+                                               .data_dirs = flow::data_dirs()});
+  ASSERT_TRUE(loaded.plan);
+  flow::Runner runner(std::move(*loaded.plan), {});
+  Clock::time_point cancelled;
+  std::jthread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    cancelled = Clock::now();
+    runner.cancel();
+  });
+  EXPECT_FALSE(runner.run().ok());
+  EXPECT_TRUE(runner.cancelled());
+  EXPECT_LT(Clock::now() - cancelled, std::chrono::milliseconds(200));
+}
+
+TEST(EngramPipeline, NeedsOnlyAConfigAndSkipsTheClassesWithoutATokenizer) {
+  const Outcome outcome = run_pipeline("pipelines/engram.yaml", {{"checkpoint", kReleased}});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_THAT(outcome.text,
+              AllOf(HasSubstr("layer 1\n  24 buckets, primes 16000057 to 16000463\n"
+                              "  rows: derived 384006168, declared 384006168, difference 0\n"
+                              "  91.55 GiB of codes, 2.86 GiB of scales\n"),
+                    HasSubstr("[SKIP] token classes"), HasSubstr("[ok] the Engram figures agree\n")));
+}
+
+TEST(EngramPipeline, TakesTheTokenizerBesideTheConfigOrAnother) {
+  const Outcome beside = run_pipeline("pipelines/engram.yaml", {});
+  EXPECT_TRUE(beside.status.ok()) << beside.status.message();
+  EXPECT_EQ(beside.report.at("engram").at("classes"), 1931);
+  const Outcome other = run_pipeline("pipelines/engram.yaml",
+                                     {{"checkpoint", kReleased}, {"tokenizer", source("pipelines/demo")}});
+  EXPECT_THAT(other.status.message(), HasSubstr("the Engram layout has 1 problem"));
+  EXPECT_THAT(other.text, HasSubstr("[fail] the tokenizer makes 1931 classes"));
 }
 
 TEST(SynthPipeline, ExplainsAFaultThatItCannotRead) {
