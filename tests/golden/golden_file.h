@@ -35,7 +35,24 @@ struct GoldenTensor {
 class GoldenFile {
  public:
   explicit GoldenFile(const std::string& name) {
-    const std::string path = std::string(DSV41_SOURCE_DIR) + "/tests/golden/" + name;
+    read(std::string(DSV41_SOURCE_DIR) + "/tests/golden/" + name);
+  }
+  /// A file anywhere, for example one that a tap wrote.
+  static GoldenFile at(const std::string& path) {
+    GoldenFile file;
+    file.read(path);
+    return file;
+  }
+  const GoldenTensor& operator[](const std::string& name) const {
+    static const GoldenTensor none;
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end()) ADD_FAILURE() << "no golden tensor " << name;
+    return it == tensors_.end() ? none : it->second;
+  }
+
+ private:
+  GoldenFile() = default;
+  void read(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     const std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     auto header = read_safetensors_header(std::filesystem::path(path));
@@ -48,14 +65,6 @@ class GoldenFile {
       tensors_[info.name] = {info.shape, std::vector<std::byte>(data + info.begin, data + info.end)};
     }
   }
-  const GoldenTensor& operator[](const std::string& name) const {
-    static const GoldenTensor none;
-    const auto it = tensors_.find(name);
-    if (it == tensors_.end()) ADD_FAILURE() << "no golden tensor " << name;
-    return it == tensors_.end() ? none : it->second;
-  }
-
- private:
   std::map<std::string, GoldenTensor> tensors_;
 };
 

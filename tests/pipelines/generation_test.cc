@@ -119,6 +119,69 @@ TEST_P(WholeGoldenRun, FedTheReferencesTokensStaysWithinTheBoundsInPrefillAndDec
   EXPECT_GE(lowest_decode, want.decode_cosine);
 }
 
+/// Sorted positions of one row, without the unused ones.
+std::vector<std::int32_t> used(const std::int32_t* row, std::int64_t n) {
+  std::vector<std::int32_t> positions(row, row + n);
+  std::erase(positions, -1);
+  std::sort(positions.begin(), positions.end());
+  return positions;
+}
+
+/// Rows of one tapped selection that are not the golden's.
+int differing_rows(const GoldenTensor& ours, const GoldenTensor& golden) {
+  EXPECT_EQ(ours.dim(0), golden.dim(0));
+  const auto a = ours.as<std::int32_t>(), b = golden.as<std::int32_t>();
+  int rows = 0;
+  for (std::int64_t t = 0; t < golden.dim(0); ++t) {
+    rows +=
+        used(a.data() + t * ours.dim(1), ours.dim(1)) != used(b.data() + t * golden.dim(1), golden.dim(1));
+  }
+  return rows;
+}
+
+struct Selections {
+  const char* name;
+  std::string checkpoint, golden;
+  int most;
+};
+class WholeGoldenSelection : public ::testing::TestWithParam<Selections> {};
+
+TEST_P(WholeGoldenSelection, ChoosesOtherPositionsThanTheReferenceInFewRowsOnly) {
+  const Selections& want = GetParam();
+  const GoldenFile golden(want.golden);
+  const TemporaryFolder folder;
+  const std::vector<int> layers = {2, 4, 6};
+  std::vector<flow::TapRequest> taps;
+  for (const int layer : layers) {
+    taps.push_back({fmt::format("backbone.layers.{}.attention.selection", layer),
+                    folder / fmt::format("{}.safetensors", layer)});
+  }
+  const Outcome run =
+      run_pipeline(kGreedy,
+                   {{"checkpoint", want.checkpoint},
+                    {"prompt_ids", list(golden["prompt_ids"].as<std::int32_t>())},
+                    {"continuation_ids", list(golden["decode.input_ids"].as<std::int32_t>())}},
+                   taps);
+  ASSERT_TRUE(run.status.ok()) << run.status.message();
+  int differing = 0;
+  for (const int layer : layers) {
+    const GoldenFile ours = GoldenFile::at(folder / fmt::format("{}.safetensors", layer));
+    const std::string where = fmt::format("layers.{}.topk_positions", layer);
+    differing += differing_rows(ours["0.1.positions"], golden["prefill." + where]);
+    for (const int step : {0, 1}) {
+      differing += differing_rows(ours[fmt::format("0.{}.positions", step + 2)],
+                                  golden[fmt::format("decode{}.", step) + where]);
+    }
+  }
+  std::printf("%s: %d rows select another position\n", want.name, differing);
+  EXPECT_LE(differing, want.most);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WholeGoldenSelection,
+                         ::testing::Values(Selections{"Text", kGoldenA, "a/text.safetensors", 12},
+                                           Selections{"Demo", "demo", "demo/text.safetensors", 50}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
 INSTANTIATE_TEST_SUITE_P(
     All, WholeGoldenRun,
     ::testing::Values(WholeRun{"Text", kGoldenA, "a/text.safetensors", "own", 0.999, 0.85, 0.98, 0.999, 0.2},
