@@ -41,7 +41,8 @@ class ScanShards final : public flow::Stage {
     if (last) context.finish();
     if (context.cancelled()) return {};
     std::string state = describe_state(shards);
-    const bool worth_a_report = last || (!shards.files().empty() && state != seen_);
+    const bool anything = shards.index() || !shards.files().empty();
+    const bool worth_a_report = last || (anything && state != seen_);
     seen_ = std::move(state);
     if (worth_a_report)
       context.emit(kShards, std::move(shards));
