@@ -8,19 +8,19 @@ cd "$(dirname "$0")"
 
 say() { printf '== %s\n' "$*" >&2; }
 
-suite() {  # suite PRESET [ctest options...]
-  local preset=$1
-  shift
+suite() {  # suite PRESET TARGET [ctest options...]
+  local preset=$1 target=$2
+  shift 2
   [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >&2
   say "build: $preset"
-  cmake --build --preset "$preset" >&2
+  cmake --build --preset "$preset" --target "$target" >&2
   say "test: $preset"
   ctest --preset "$preset" -j "$(nproc)" "$@"
 }
 
 ./setup.sh packages
-suite release
+suite release all
 if [ "${1:-}" = sanitizers ]; then
-  suite asan -LE slow
-  suite tsan -L threads
+  suite asan tests_memory -L memory
+  suite tsan tests_threads -L threads
 fi

@@ -18,15 +18,23 @@ function(dsv41_objects name)
   set_property(GLOBAL APPEND PROPERTY DSV41_STAGE_OBJECTS ${name})
 endfunction()
 
-# dsv41_test(NAME SOURCES... [LINK libs...] [LABELS labels...]): one GoogleTest program; ctest
-# lists each of its tests by its sentence. Tests read tests/golden and pipelines/ from the source tree.
+# dsv41_test(NAME SOURCES... [LINK libs...] [LABEL memory|threads|memory-threads]): one GoogleTest
+# program; ctest lists each of its tests by its sentence. The targets tests_memory and tests_threads build what
+# the sanitizers should see. Tests read tests/golden and pipelines/ from the source tree.
 function(dsv41_test name)
-  cmake_parse_arguments(ARG "" "" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE dsv41_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than they run
   target_compile_definitions(${name} PRIVATE DSV41_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
+  string(REPLACE "-" ";" labels "${ARG_LABEL}")
+  foreach(label ${labels})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
 endfunction()
 
 # dsv41_benchmark(NAME SOURCES... [LINK libs...]): one Google Benchmark program.
