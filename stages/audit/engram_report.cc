@@ -55,6 +55,8 @@ class EngramVerifier {
     report_.columns = layout_->columns();
     report_.pad_id = params.pad_id;
     report_.declared_classes = params.compressed_vocab;
+    if (config_.engram_head_dim < 1 || config_.engram_head_dim % kRowBlock != 0)
+      problem("engram_head_dim is {}; expected a multiple of {}", config_.engram_head_dim, kRowBlock);
     if (params.declared_rows.size() != layout_->layers.size())
       problem("{} table sizes are declared for {} Engram layers", params.declared_rows.size(),
               layout_->layers.size());

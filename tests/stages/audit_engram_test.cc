@@ -93,6 +93,7 @@ TEST(EngramReport, NamesEveryDisagreement) {
        {384006168, 384016681},
        {"layer 14 declares 384016681 rows; its buckets add up to 384016682"}},
       {"engram_num_embeddings", {384006168}, {"1 table sizes are declared for 2 Engram layers"}},
+      {"engram_head_dim", 0, {"engram_head_dim is 0; expected a multiple of 32"}},
       {"engram_max_ngram_size", 1, {"engram_max_ngram_size is 1; expected 2 to 65536"}},
       {"engram_pad_id", 129280, {"engram_pad_id is 129280; the tokenizer has 129280 ids"}},
       {"vocab_size", 2147483647, {"vocab_size is 2147483647; expected 1 to 16777216"}},
