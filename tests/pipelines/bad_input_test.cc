@@ -1,0 +1,124 @@
+// Bad input of `pipelines/greedy.yaml`: one located message, and nothing half-written.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "stages/audit/synth.h"
+#include "tests/pipelines/pipeline_run.h"
+
+namespace dsv::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::string kGreedy = "pipelines/greedy.yaml";
+
+/// Runs greedy on a copy of the demo's geometry that is broken in one way.
+std::string message_of(const std::string& fault) {
+  const TemporaryFolder folder;
+  auto config = load_config(source("pipelines/demo"));
+  EXPECT_TRUE(config.ok()) << config.status().message();
+  auto parsed = parse_synth_fault(fault);
+  EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+  auto written = synthesize(*config, folder / "c", {.payload = SynthPayload::Sparse, .faults = {*parsed}});
+  EXPECT_TRUE(written.ok()) << written.status().message();
+  const std::string tap = folder / "logits.safetensors";
+  const Outcome run = run_pipeline(kGreedy, {{"checkpoint", folder / "c"}}, {{"backbone.head.logits", tap}});
+  EXPECT_FALSE(run.status.ok()) << fault;
+  EXPECT_FALSE(std::filesystem::exists(tap)) << fault;
+  EXPECT_EQ(run.text, "") << fault;
+  EXPECT_EQ(run.status.message().find('\n'), std::string::npos) << run.status.message();
+  return run.status.message();
+}
+
+TEST(BrokenCheckpoint, IsRefusedWithTheTensorAndWhatWasFoundAndExpected) {
+  struct Case {
+    const char* fault;
+    std::vector<const char*> words;
+  };
+  const Case cases[] = {
+      {"omit 3", {"greedy.yaml", "service 'model'", "incomplete download?"}},
+      {"truncate 3", {"service 'model'", ".safetensors"}},
+      {"lose layers.2.attn.wkv.weight", {"layers.2.attn.wkv.weight"}},
+      {"drop layers.3.attn_norm.weight", {"layers.3.attn_norm.weight"}},
+      {"reshape layers.0.attn.wq_a.weight 32,128", {"layers.0.attn.wq_a.weight", "[32, 128]", "[64, 128]"}},
+      {"reshape layers.0.attn.wq_a.scale 1,1", {"layers.0.attn.wq_a.scale", "[1, 1]", "[2, 4]"}},
+      {"retype norm.weight F32", {"norm.weight", "F32", "BF16"}},
+      {"reshape layers.1.ffn.experts.3.w2.weight 128,16", {"layers.1.ffn.experts.3.w2.weight", "[128, 32]"}},
+      {"short head.weight", {"head.weight"}},
+      {"overlap layers.0.ffn_norm.weight", {"layers.0.ffn_norm.weight"}},
+      {"duplicate norm.weight", {"norm.weight"}},
+  };
+  for (const Case& c : cases) {
+    const std::string message = message_of(c.fault);
+    for (const char* word : c.words) EXPECT_THAT(message, HasSubstr(word)) << c.fault;
+  }
+}
+
+TEST(BadPrompt, IsRefusedAtItsStage) {
+  const auto message = [](const Sets& sets) { return run_pipeline(kGreedy, sets).status.message(); };
+  EXPECT_THAT(message({{"prompt", ""}}),
+              AllOf(HasSubstr("stage 'tokenize'"), HasSubstr("the prompt is empty")));
+  EXPECT_THAT(message({{"prompt", "ab\xff"}}),
+              AllOf(HasSubstr("prompt"), HasSubstr("UTF-8"), HasSubstr("2")));
+  EXPECT_THAT(message({{"prompt_ids", "0,2048"}}),
+              AllOf(HasSubstr("stage 'tokens'"), HasSubstr("id 2048 is outside the vocabulary of 2048")));
+  EXPECT_THAT(message({{"prompt_ids", "-1"}}), HasSubstr("-1 is not a token id"));
+  EXPECT_THAT(message({{"continuation_ids", "5,99999"}}), HasSubstr("id 99999 is outside the vocabulary"));
+  EXPECT_THAT(message({{"prompt_file", "/nowhere/prompt.txt"}}), HasSubstr("/nowhere/prompt.txt"));
+  EXPECT_THAT(message({{"prompt_file", "x"}, {"prompt_ids", "1"}}), HasSubstr("only one of"));
+}
+
+TEST(BadConfiguration, IsRefusedBeforeAnythingIsLoaded) {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& key, const boost::json::value& value) {
+    std::ifstream file(source("pipelines/demo/inference/config.json"));
+    boost::json::object c =
+        boost::json::parse(std::string((std::istreambuf_iterator<char>(file)), {})).as_object();
+    if (value.is_null())
+      c.erase(key);
+    else
+      c[key] = value;
+    std::ofstream(folder / "config.json") << boost::json::serialize(c);
+    return run_pipeline(kGreedy, {{"checkpoint", folder / "config.json"}}).status.message();
+  };
+  EXPECT_THAT(message("hc_mult", nullptr), HasSubstr("hc_mult"));
+  EXPECT_THAT(message("candidate_source_layer", 3), HasSubstr("candidate_source_layer"));
+  EXPECT_THAT(message("kv_source_layers", boost::json::array{5}), HasSubstr("source"));
+  EXPECT_THAT(message("dim", "wide"), AllOf(HasSubstr("dim"), HasSubstr("config.json")));
+}
+
+/// Writes of the child that reach beyond the limit fail, as on a full disk.
+TEST(Tap, LeavesNothingBehindWhenTheDiskIsFull) {
+  const TemporaryFolder folder;
+  const std::string tap = folder / "logits.safetensors";
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const int errors = open((folder / "errors").c_str(), O_CREAT | O_WRONLY, 0600);
+    dup2(errors, STDERR_FILENO);
+    execl(DSV41_PROGRAM, "dsv41-run", "pipelines/greedy.yaml", "--quiet", "--tap",
+          ("backbone.head.logits=" + tap).c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::ifstream file(folder / "errors");
+  const std::string errors((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(WEXITSTATUS(status), 1) << errors;
+  EXPECT_THAT(errors, HasSubstr("logits.safetensors"));
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder / "")) ++files;
+  EXPECT_EQ(files, 1) << "only the errors";
+}
+
+}  // namespace
+}  // namespace dsv::testing
