@@ -9,19 +9,21 @@
 #include "framework/core/plugin_abi.h"
 #include "framework/core/registry.h"
 
-extern "C" const char flow_abi_1[] = "flow_abi_1";
-
 namespace flow {
+
+template <>
+const char CurrentPluginAbi::symbol[] = "the layout of this program";
+
 namespace {
 
-/// The loader's words, and what to do when it is the version that differs.
+/// The loader's words, or what to do when it is the layout that differs.
 Status load_error(const std::filesystem::path& path) {
   const char* words = dlerror();
   const std::string text = words ? words : "unknown reason";
-  const auto symbol = text.find("flow_abi_");
-  if (symbol == std::string::npos) return errorf("cannot load plugin '{}': {}", path.string(), text);
-  return errorf("plugin '{}' was built for another version of the framework ({}; this is {}); build it anew",
-                path.string(), text.substr(symbol), flow_abi_1);
+  if (text.find("PluginAbi") == std::string::npos) {
+    return errorf("cannot load plugin '{}': {}", path.string(), text);
+  }
+  return errorf("plugin '{}' was built for another version of the framework; build it anew", path.string());
 }
 
 }  // namespace

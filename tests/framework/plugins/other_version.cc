@@ -2,8 +2,10 @@
 // end the process if it ran.
 #include <cstdlib>
 
-extern "C" const char flow_abi_0[];
-extern "C" [[gnu::visibility("default"), gnu::used]] const char* const flow_plugin_abi = flow_abi_0;
+#include "framework/core/plugin_abi.h"
+
+extern "C" [[gnu::visibility("default"), gnu::used]] const char* const flow_plugin_abi =
+    flow::PluginAbi<0>::symbol;
 
 [[gnu::constructor]] static void run() {
   std::abort();
