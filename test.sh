@@ -15,7 +15,7 @@ suite() {  # suite PRESET TARGET [ctest options...]
   say "build: $preset"
   cmake --build --preset "$preset" --target "$target" >&2
   say "test: $preset"
-  ctest --preset "$preset" -j "$(nproc)" "$@"
+  ctest --preset "$preset" -j "$(nproc)" --repeat until-pass:2 "$@"
 }
 
 ./setup.sh packages

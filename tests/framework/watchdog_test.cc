@@ -17,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 using testing::HasSubstr;
 
 constexpr double kLimit = 0.15;  // seconds
+constexpr double kPatience = 1;  // of runs that go on for longer in small steps: a busy machine may pause one
 
 /// Hangs until it is told to return; destroyed after the run has let go of it.
 struct Hang {
@@ -95,9 +96,9 @@ TEST(Watchdog, ClosesEverythingWhenTheBodyReturnsOnRequest) {
 
 TEST(Watchdog, LetsARunGoOnWhileBodiesStartAndEnd) {
   TestGraph graph;
-  graph.runtime.watchdog = kLimit;
+  graph.runtime.watchdog = kPatience;
   graph.runtime.max_in_flight = 1;
-  graph.add_counter("source", 10)
+  graph.add_counter("source", 40)
       .add("slow",
            {.process = [](Context&) -> Status {
               std::this_thread::sleep_for(30ms);
@@ -111,9 +112,9 @@ TEST(Watchdog, LetsARunGoOnWhileBodiesStartAndEnd) {
 
 TEST(Watchdog, TakesParallelForInALongBodyAsASignOfLife) {
   TestGraph graph;
-  graph.runtime.watchdog = kLimit;
+  graph.runtime.watchdog = kPatience;
   graph.add("long", {.process = [](Context& context) -> Status {
-              for (int i = 0; i < 20; ++i) {
+              for (int i = 0; i < 60; ++i) {
                 std::this_thread::sleep_for(20ms);
                 flow::parallel_for(8, 1, [](flow::Range) {});
               }
