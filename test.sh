@@ -15,12 +15,12 @@ suite() {  # suite PRESET TARGET [ctest options...]
   say "build: $preset"
   cmake --build --preset "$preset" --target "$target" >&2
   say "test: $preset"
-  ctest --preset "$preset" -j "$(nproc)" --repeat until-pass:2 "$@"
+  ctest --preset "$preset" -j "$(nproc)" "$@"
 }
 
 ./setup.sh packages
 suite release all
 if [ "${1:-}" = sanitizers ]; then
-  suite asan tests_memory -L memory
-  suite tsan tests_threads -L threads
+  suite asan tests_memory -L memory --repeat until-pass:2
+  suite tsan tests_threads -L threads --repeat until-pass:2
 fi
