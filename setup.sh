@@ -19,9 +19,8 @@ packages() {
     ubuntu-24.04) ;;
     *) say "${PRETTY_NAME:-this system} is not one this script knows; trying Ubuntu 24.04's package names" ;;
   esac
-  local wanted=(g++ cmake ninja-build pkg-config libtbb-dev libyaml-cpp-dev libfmt-dev libicu-dev
-    "libboost-program-options${boost}-dev" "libboost-json${boost}-dev" libgtest-dev libgmock-dev libbenchmark-dev
-    liburing-dev libhwloc-dev)
+  local wanted=(g++ cmake ninja-build libtbb-dev libyaml-cpp-dev libfmt-dev libicu-dev
+    "libboost-program-options${boost}-dev" "libboost-json${boost}-dev" libgtest-dev libgmock-dev libbenchmark-dev)
   local missing=() name
   for name in "${wanted[@]}"; do
     dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")

@@ -6,17 +6,12 @@
 
 #include "framework/core/data_dirs.h"
 #include "framework/core/units.h"
+#include "stages/model/align.h"
 
 namespace dsv {
 using flow::Result;
 using flow::Status;
 namespace {
-
-constexpr std::size_t kAlignment = 64;
-
-std::size_t aligned(std::uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 std::vector<const TensorInfo*> dense_tensors(const Checkpoint& checkpoint) {
   std::vector<const TensorInfo*> dense;
@@ -122,7 +117,7 @@ Status Model::open(const flow::Opening& opening) {
 Result<std::vector<flow::PlanLine>> Model::plan(const flow::Opening&) {
   FLOW_TRY(open_headers());
   std::uint64_t bytes = 0;
-  for (const TensorInfo* tensor : dense_tensors(*checkpoint_)) bytes += aligned(tensor->bytes());
+  for (const TensorInfo* tensor : dense_tensors(*checkpoint_)) bytes += align_up(tensor->bytes());
   return std::vector<flow::PlanLine>{{"dense weights", bytes, bytes, 0}};
 }
 
@@ -130,7 +125,7 @@ Status Model::load_dense(const flow::Opening& opening) {
   const auto began = std::chrono::steady_clock::now();
   const std::vector<const TensorInfo*> dense = dense_tensors(*checkpoint_);
   std::size_t size = 0;
-  for (const TensorInfo* tensor : dense) size += aligned(tensor->bytes());
+  for (const TensorInfo* tensor : dense) size += align_up(tensor->bytes());
   if (size == 0) return flow::errorf("{}: no weights of a text backbone", checkpoint_->path().string());
   FLOW_ASSIGN(arena_, Arena::reserve(size));
 
@@ -139,7 +134,7 @@ Status Model::load_dense(const flow::Opening& opening) {
   for (const TensorInfo* tensor : dense) {
     FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.data() + offset, tensor->bytes()}));
     offsets_.emplace(tensor->name, offset);
-    offset += aligned(tensor->bytes());
+    offset += align_up(tensor->bytes());
     if (tensor->dtype == DType::F8_E4M3) ++quantized;
     if (const auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(1)) {
       told = now;

@@ -1,13 +1,9 @@
 #include "stages/moe/expert_page.h"
 
+#include "stages/model/align.h"
+
 namespace dsv {
 using flow::Result;
-
-namespace {
-std::size_t aligned(std::uint64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-}  // namespace
 
 Result<ExpertLayout> ExpertLayout::make(const Model& model, int layer) {
   const ModelConfig& c = model.config();
@@ -34,8 +30,8 @@ Result<ExpertLayout> ExpertLayout::make(const Model& model, int layer) {
 }
 
 std::size_t ExpertLayout::page_bytes() const {
-  std::size_t bytes = 64;
-  for (std::size_t i = 0; i < kTensors; ++i) bytes += aligned(tensors_[i]->bytes());
+  std::size_t bytes = kAlignment;
+  for (std::size_t i = 0; i < kTensors; ++i) bytes += align_up(tensors_[i]->bytes());
   return bytes;
 }
 
@@ -43,13 +39,13 @@ Result<std::shared_ptr<const ExpertPage>> ExpertLayout::read(const Checkpoint& c
   auto page = std::make_shared<ExpertPage>();
   page->memory = std::make_unique_for_overwrite<std::byte[]>(page_bytes());
   auto address = reinterpret_cast<std::uintptr_t>(page->memory.get());
-  std::byte* at = page->memory.get() + (aligned(address) - address);
+  std::byte* at = page->memory.get() + (align_up(address) - address);
   const std::uint8_t* parts[kTensors];
   for (std::size_t i = 0; i < kTensors; ++i) {
     const TensorInfo& tensor = *tensors_[static_cast<std::size_t>(expert) * kTensors + i];
     FLOW_TRY(checkpoint.read(tensor, 0, {at, tensor.bytes()}));
     parts[i] = reinterpret_cast<const std::uint8_t*>(at);
-    at += aligned(tensor.bytes());
+    at += align_up(tensor.bytes());
   }
   page->w1 = {parts[0], parts[1], inter_, dim_};
   page->w2 = {parts[2], parts[3], dim_, inter_};
