@@ -3,7 +3,6 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <unordered_map>
 
 namespace flow {
@@ -45,7 +44,7 @@ class Writer {
   void event(fmt::format_string<Args...> format, Args&&... args) {
     if (!first_) text_ += ",\n";
     first_ = false;
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
   }
 
   void write_lane(std::size_t index) {

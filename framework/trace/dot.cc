@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <vector>
@@ -63,7 +62,7 @@ class Drawing {
  private:
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
     text_ += '\n';
   }
 
