@@ -58,9 +58,12 @@ function(dsv41_test name)
   endforeach()
 endfunction()
 
-# dsv41_benchmark(NAME SOURCES... [LINK libs...]): one Google Benchmark program.
+# dsv41_benchmark(NAME SOURCES... [LINK libs...]): one Google Benchmark program. The property DSV41_BENCHMARKS
+# lists all of them, with their folders below bench/.
 function(dsv41_benchmark name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE dsv41_flags ${ARG_LINK} benchmark::benchmark)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set_property(GLOBAL APPEND PROPERTY DSV41_BENCHMARKS ${folder}/${name})
 endfunction()

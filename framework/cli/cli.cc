@@ -7,7 +7,9 @@
 
 #include "framework/cli/arguments.h"
 #include "framework/cli/describe.h"
+#include "framework/cli/exit.h"
 #include "framework/cli/files.h"
+#include "framework/cli/graphviz.h"
 #include "framework/cli/interrupt.h"
 #include "framework/cli/terminal.h"
 #include "framework/runtime/runner.h"
@@ -21,18 +23,6 @@ namespace {
 
 using namespace cli;  // NOLINT: this file is its door
 namespace json = boost::json;
-
-enum Exit { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
-
-int fail(int code, const Status& status) {
-  print_error(status.message());
-  return code;
-}
-
-int show(std::string_view text) {
-  const Status status = print(text);
-  return status.ok() ? kDone : fail(kFailed, status);
-}
 
 json::object plan_json(const PlanLine& line) {
   return {{"what", line.what},
@@ -56,7 +46,12 @@ class Session {
     plan_ = *std::move(outcome.plan);
     if (const Status taps = check_taps(arguments_.taps, plan_); !taps.ok()) return fail(kUsage, taps);
     if (arguments_.check) return report_check();
-    if (arguments_.dot && !arguments_.trace) return write_text(*arguments_.dot, to_dot(plan_));
+    if (arguments_.dot && !arguments_.trace) {
+      const Status drawn = draw(nullptr);
+      return drawn.ok() ? kDone : fail(kFailed, drawn);
+    }
+    // Before the work is done.
+    if (const Status drawing = can_draw(); !drawing.ok()) return fail(kFailed, drawing);
     if (arguments_.json) {
       auto file = OutputFile::create(*arguments_.json);
       if (!file.ok()) return fail(kFailed, file.status());
@@ -72,11 +67,23 @@ class Session {
     return kDone;
   }
 
-  int write_text(const std::string& path, const std::string& text) {
-    auto file = OutputFile::create(path);
-    if (!file.ok()) return fail(kFailed, file.status());
-    const Status written = file->write(text);
-    return written.ok() ? kDone : fail(kFailed, written);
+  Status can_draw() const {
+    if (!arguments_.dot) return {};
+    if (wants_svg())
+      FLOW_TRY(to_svg("digraph {}").status().in(fmt::format("cannot draw '{}'", *arguments_.dot)));
+    return OutputFile::create(*arguments_.dot).status();
+  }
+
+  bool wants_svg() const { return arguments_.dot->ends_with(".svg"); }
+
+  // The drawing of --dot: SVG for a file of that extension, otherwise text for Graphviz.
+  Status draw(const Trace* trace) const {
+    FLOW_ASSIGN(const OutputFile file, OutputFile::create(*arguments_.dot));
+    std::string text = to_dot(plan_, trace);
+    if (wants_svg()) {
+      FLOW_ASSIGN(text, to_svg(text).in(fmt::format("cannot draw '{}'", *arguments_.dot)));
+    }
+    return file.write(text);
   }
 
   int dry_run() {
@@ -117,9 +124,7 @@ class Session {
     while (summary.ends_with('\n')) summary.pop_back();
     terminal_->note(summary);
     FLOW_TRY(write_chrome(trace, *arguments_.trace));
-    if (!arguments_.dot) return {};
-    FLOW_ASSIGN(const OutputFile file, OutputFile::create(*arguments_.dot));
-    return file.write(to_dot(plan_, &trace));
+    return arguments_.dot ? draw(&trace) : Status();
   }
 
   // Says what went wrong and completes the report.

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "framework/config/expression.h"
-#include "framework/config/names.h"
+#include "framework/core/names.h"
 #include "framework/core/units.h"
 
 namespace flow::cli {
@@ -145,11 +145,11 @@ Result<std::string> describe_type(const Registry& registry, const std::string& n
   if (const ValueInfo* value = registry.value(name)) {
     return heading(*value, "value") + section("options", option_rows(value->options.options));
   }
-  std::vector<std::string> names = config::names_of(registry.stages());
+  std::vector<std::string> names = names_of(registry.stages());
   for (const ServiceInfo* s : registry.services()) names.push_back(s->name);
   for (const ValueInfo* v : registry.values()) names.push_back(v->name);
-  return Status::error(config::unknown_name("stage, service or value", name, names) +
-                       (config::nearest(name, names).empty() ? "; --list-stages shows all" : ""));
+  return Status::error(unknown_name("stage, service or value", name, names) +
+                       (nearest(name, names).empty() ? "; --list-stages shows all" : ""));
 }
 
 std::string describe_help(const PipelineHelp& help) {

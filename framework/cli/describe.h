@@ -24,5 +24,4 @@ std::string plan_table(const std::vector<PlanLine>& lines);
 /// The sum of all lines.
 PlanLine plan_total(const std::vector<PlanLine>& lines);
 
-
 }  // namespace flow::cli

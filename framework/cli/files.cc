@@ -21,7 +21,9 @@ int open_for_writing(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-Result<std::string> read_all(int fd) {
+}  // namespace
+
+Result<std::string> read_descriptor(int fd) {
   std::string text;
   char buffer[1 << 16];
   while (true) {
@@ -34,13 +36,11 @@ Result<std::string> read_all(int fd) {
   }
 }
 
-}  // namespace
-
 Result<std::string> read_value(const std::string& path) {
   const bool input = path == "-";
   const int fd = input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return cannot("read", path, errno);
-  Result<std::string> text = read_all(fd);
+  Result<std::string> text = read_descriptor(fd);
   if (!input) ::close(fd);
   if (!text.ok()) return text.status().in(fmt::format("cannot read '{}'", input ? "standard input" : path));
   if (text->ends_with('\n')) text->pop_back();

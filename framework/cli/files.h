@@ -30,6 +30,9 @@ class OutputFile {
   std::string target_;  // what is written: the path itself, or the file that is renamed to it
 };
 
+/// What is left to read, at most kMaxValueBytes.
+Result<std::string> read_descriptor(int fd);
+
 /// Writes all of `text`. Returns 0 or the errno.
 int write_all(int fd, std::string_view text);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "framework/config/names.h"
 #include "framework/config/substitution.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace json = boost::json;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "framework/config/expression_tree.h"
-#include "framework/config/names.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace json = boost::json;

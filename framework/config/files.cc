@@ -5,8 +5,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "framework/config/names.h"
 #include "framework/config/utf8.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace fs = std::filesystem;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "framework/config/names.h"
 #include "framework/config/substitution.h"
 #include "framework/config/utf8.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace json = boost::json;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "framework/config/names.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace {

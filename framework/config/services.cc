@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "framework/config/names.h"
 #include "framework/config/order.h"
 #include "framework/config/params.h"
 #include "framework/config/substitution.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "framework/config/names.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace {

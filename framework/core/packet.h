@@ -33,7 +33,8 @@ struct TensorRef {
 };
 
 /// What the framework knows of a packet type. Specialize with FLOW_PACKET_TYPE, or by hand to add
-/// `static std::vector<TensorRef> tensors(const T&)`, which makes the type tappable.
+/// `static std::vector<TensorRef> tensors(const T&)`, which makes the type tappable, and with that
+/// `static constexpr bool result = true`.
 template <class T>
 struct PacketTraits;
 
@@ -43,18 +44,23 @@ struct PacketType {
   std::type_index id;
   /// Arrays of a value; empty function when the type has none to show.
   std::function<std::vector<TensorRef>(const void*)> tensors;
+  /// What a run is for: comparisons of runs look at packets of such types.
+  bool result = false;
 };
 
 template <class T>
 const PacketType& packet_type() {
   static const PacketType type = [] {
-    PacketType t{PacketTraits<T>::name, typeid(T), {}};
-    if constexpr (requires(const T& v) { PacketTraits<T>::tensors(v); }) {
-      t.tensors = [](const void* v) { return PacketTraits<T>::tensors(*static_cast<const T*>(v)); };
-    }
-    return t;
-  }();
-  return type;
+    PacketType t{PacketTraits<T>::name, typeid(T), {}, requires {requires PacketTraits<T>::result;
+  }
+};
+if constexpr (requires(const T& v) { PacketTraits<T>::tensors(v); }) {
+  t.tensors = [](const void* v) { return PacketTraits<T>::tensors(*static_cast<const T*>(v)); };
+}
+return t;
+}
+();
+return type;
 }
 
 /// One value in flight. Copying shares the value.

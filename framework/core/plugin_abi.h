@@ -17,7 +17,7 @@ struct PluginAbi {
 
 /// The layout of these headers. The first number changes with what sizes do not show.
 using CurrentPluginAbi =
-    PluginAbi<1, sizeof(Packet), sizeof(Context), sizeof(Opening), sizeof(PlanLine), sizeof(OptionInfo),
+    PluginAbi<2, sizeof(Packet), sizeof(Context), sizeof(Opening), sizeof(PlanLine), sizeof(OptionInfo),
               sizeof(PortInfo), sizeof(UseInfo), sizeof(StageInfo), sizeof(ServiceInfo), sizeof(ValueInfo),
               sizeof(TapFormat), sizeof(Telemetry), sizeof(Status), sizeof(RunReport)>;
 template <>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -182,6 +183,9 @@ class Stage {
   virtual Status open(const Opening&) { return {}; }
   virtual Result<std::vector<PlanLine>> plan(const Opening&) { return std::vector<PlanLine>{}; }
   virtual Status process(Context& context) = 0;
+  /// For replays of one invocation: what puts the state outside this object that `process` changes (of a
+  /// sequence, of a request) back to how it is now. Empty: process changes none.
+  virtual std::function<void()> saved(const Context&) const { return {}; }
   /// Called once after the last `process`, also after an error or a cancellation.
   virtual Status close(Console&, RunReport&) { return {}; }
 };

@@ -26,6 +26,7 @@ int thread_count(const RuntimePlan& plan) {
 Run::Run(GraphPlan plan, RunOptions options)
     : plan_(std::move(plan)),
       requests_(std::move(options.taps)),
+      probes_(std::move(options.probes)),
       control_(std::move(options.console), std::move(options.report), std::move(options.recorder)),
       threads_(thread_count(plan_.runtime)) {}
 
@@ -38,7 +39,7 @@ Result<std::vector<PlanLine>> Run::dry_run() {
 Status Run::run() {
   if (started_.exchange(true)) return Status::error("this run has been started already");
   if (control_.stopped()) return control_.status();
-  FLOW_TRY(taps_.attach(requests_, plan_));
+  FLOW_TRY(taps_.attach(requests_, probes_, plan_));
   return guarded([&] { return start(); });
 }
 

@@ -36,6 +36,7 @@ class Run : public std::enable_shared_from_this<Run> {
 
   GraphPlan plan_;
   const std::vector<TapRequest> requests_;
+  const std::vector<Probe> probes_;
   RunControl control_;
   Taps taps_;
   int threads_ = 0;

@@ -1,6 +1,7 @@
 // Runs a checked graph: opens services and stages, moves packets on a oneTBB flow graph, closes everything.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,12 +20,20 @@ struct TapRequest {
   std::string path;
 };
 
+/// Show every packet of the output `port` ("node.output") to `see`, one at a time, on a thread that may
+/// block. An error ends the run.
+struct Probe {
+  std::string port;
+  std::function<Status(const Packet&)> see;
+};
+
 /// Shared ownership: should a body never return, it keeps what it may still use.
 struct RunOptions {
   std::shared_ptr<Console> console = {};   ///< null: silent
   std::shared_ptr<RunReport> report = {};  ///< null: nobody reads it
   std::vector<TapRequest> taps = {};
   std::shared_ptr<Recorder> recorder = {};  ///< null: no trace, and no cost
+  std::vector<Probe> probes = {};
 };
 
 class Run;

@@ -4,38 +4,21 @@
 #include <set>
 #include <utility>
 
-#include "framework/config/names.h"
+#include "framework/core/names.h"
 
 namespace flow {
 namespace {
 
 constexpr std::string_view kInput = "packet";
 
-class TapStage final : public Stage {
+class ProbeStage final : public Stage {
  public:
-  explicit TapStage(std::shared_ptr<Tap> tap) : tap_(std::move(tap)) {}
-  Status process(Context& context) override { return tap_->add(context.packets(kInput).front()); }
+  explicit ProbeStage(std::function<Status(const Packet&)> see) : see_(std::move(see)) {}
+  Status process(Context& context) override { return see_(context.packets(kInput).front()); }
 
  private:
-  std::shared_ptr<Tap> tap_;
+  std::function<Status(const Packet&)> see_;
 };
-
-/// An output of the plan.
-struct Output {
-  int node = 0, port = 0;
-};
-
-Result<Output> find_output(const GraphPlan& plan, const std::string& name) {
-  std::vector<std::string> known;
-  for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
-    const auto& outputs = plan.nodes[node].stage->outputs;
-    for (std::size_t port = 0; port < outputs.size(); ++port) {
-      known.push_back(plan.nodes[node].name + "." + outputs[port].name);
-      if (known.back() == name) return Output{static_cast<int>(node), static_cast<int>(port)};
-    }
-  }
-  return Status::error(config::unknown_name("output", name, known));
-}
 
 const PortInfo& port_of(const GraphPlan& plan, Output output) {
   return plan.nodes[static_cast<std::size_t>(output.node)]
@@ -58,19 +41,19 @@ Status check(const TapRequest& request, const GraphPlan& plan, std::set<std::str
   return {};
 }
 
-StageInfo describe_tap(const PortInfo& port, std::shared_ptr<Tap> tap) {
+StageInfo describe_probe(const PortInfo& port, std::function<Status(const Packet&)> see) {
   StageInfo info;
   info.name = "Tap";
   info.executor = Executor::io;
   info.policy = InputPolicy::any;
   info.inputs.push_back({std::string(kInput), "what to record", port.type, Arity::one});
-  info.make = [tap = std::move(tap)](const void*) { return std::make_unique<TapStage>(tap); };
+  info.make = [see = std::move(see)](const void*) { return std::make_unique<ProbeStage>(see); };
   return info;
 }
 
-NodePlan plan_tap(const TapRequest& request, const GraphPlan& plan, Output output, const StageInfo& info) {
+NodePlan plan_probe(const std::string& port, const GraphPlan& plan, Output output, const StageInfo& info) {
   NodePlan node;
-  node.name = "tap " + request.port;
+  node.name = "tap " + port;
   node.where = plan.nodes[static_cast<std::size_t>(output.node)].where;
   node.stage = &info;
   node.inputs.push_back({0, output.node, output.port, false, node.where});
@@ -79,6 +62,18 @@ NodePlan plan_tap(const TapRequest& request, const GraphPlan& plan, Output outpu
 }
 
 }  // namespace
+
+Result<Output> find_output(const GraphPlan& plan, const std::string& name) {
+  std::vector<std::string> known;
+  for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
+    const auto& outputs = plan.nodes[node].stage->outputs;
+    for (std::size_t port = 0; port < outputs.size(); ++port) {
+      known.push_back(plan.nodes[node].name + "." + outputs[port].name);
+      if (known.back() == name) return Output{static_cast<int>(node), static_cast<int>(port)};
+    }
+  }
+  return Status::error(unknown_name("output", name, known));
+}
 
 Status Tap::add(const Packet& packet) {
   const std::lock_guard lock(mutex_);
@@ -108,18 +103,30 @@ Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan
   return {};
 }
 
-Status Taps::attach(const std::vector<TapRequest>& requests, GraphPlan& plan) {
+Status Taps::attach(const std::vector<TapRequest>& requests, const std::vector<Probe>& probes,
+                    GraphPlan& plan) {
   FLOW_TRY(check_taps(requests, plan));
+  std::vector<Output> probed;
+  for (const Probe& probe : probes) {
+    FLOW_ASSIGN(const Output output, find_output(plan, probe.port));
+    probed.push_back(output);
+  }
   for (const TapRequest& request : requests) {
     FLOW_ASSIGN(const Output output, find_output(plan, request.port));
     FLOW_ASSIGN(const TapFormat* format, find_format(request));
     FLOW_ASSIGN(auto writer,
                 format->open(request.path).in(fmt::format("tap {}={}", request.port, request.path)));
     taps_.push_back(std::make_shared<Tap>(request.path, std::move(writer)));
-    stages_.push_back(describe_tap(port_of(plan, output), taps_.back()));
-    plan.nodes.push_back(plan_tap(request, plan, output, stages_.back()));
+    add({request.port, [tap = taps_.back()](const Packet& packet) { return tap->add(packet); }}, output,
+        plan);
   }
+  for (std::size_t i = 0; i < probes.size(); ++i) add(probes[i], probed[i], plan);
   return {};
+}
+
+void Taps::add(const Probe& probe, Output output, GraphPlan& plan) {
+  stages_.push_back(describe_probe(port_of(plan, output), probe.see));
+  plan.nodes.push_back(plan_probe(probe.port, plan, output, stages_.back()));
 }
 
 Status Taps::commit() {

@@ -1,4 +1,4 @@
-// Taps: hidden stages that write an output's packets to a file.
+// Taps and probes: hidden stages that write an output's packets to a file, or show them to a function.
 #pragma once
 
 #include <deque>
@@ -31,19 +31,29 @@ class Tap {
   std::unique_ptr<TapWriter> writer_;
 };
 
+/// An output of a plan: indices of its node and port.
+struct Output {
+  int node = 0, port = 0;
+};
+
+/// The output "node.output". The error names the nearest that exists.
+Result<Output> find_output(const GraphPlan& plan, const std::string& name);
+
 /// Checks ports, packet types, formats and paths of the requests; touches no file. Errors name the request;
 /// an unknown port comes with the nearest that exists.
 Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan);
 
-/// The taps of a run.
+/// The taps and probes of a run.
 class Taps {
  public:
   /// Checks the requests and adds a stage for each to `plan`. No file is made before all are checked.
-  Status attach(const std::vector<TapRequest>& requests, GraphPlan& plan);
+  Status attach(const std::vector<TapRequest>& requests, const std::vector<Probe>& probes, GraphPlan& plan);
   Status commit();
   void discard();
 
  private:
+  void add(const Probe& probe, Output output, GraphPlan& plan);
+
   std::deque<StageInfo> stages_;
   std::vector<std::shared_ptr<Tap>> taps_;
 };

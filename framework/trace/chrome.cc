@@ -1,8 +1,10 @@
 #include "framework/trace/chrome.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <unordered_map>
 
 namespace flow {
@@ -18,10 +20,32 @@ struct Place {
   const StageSpan* span;
 };
 
+/// Rows for the scopes of a thread that runs no bodies, such as a reader with several requests on their way:
+/// the scopes of one row lie one after another or inside each other, as the format wants.
+std::vector<std::size_t> rows_of(const std::vector<ScopeSpan>& scopes) {
+  std::vector<std::size_t> order(scopes.size()), row(scopes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(scopes[a].begin, scopes[b].end) < std::pair(scopes[b].begin, scopes[a].end);
+  });
+  std::vector<std::vector<std::int64_t>> open;  // ends of the scopes around the last one, of each row
+  for (const std::size_t i : order) {
+    const auto fits = [&](std::vector<std::int64_t>& ends) {
+      while (!ends.empty() && ends.back() <= scopes[i].begin) ends.pop_back();
+      return ends.empty() || scopes[i].end <= ends.back();
+    };
+    auto found = std::find_if(open.begin(), open.end(), fits);
+    if (found == open.end()) found = open.insert(found, std::vector<std::int64_t>());
+    found->push_back(scopes[i].end);
+    row[i] = static_cast<std::size_t>(found - open.begin());
+  }
+  return row;
+}
+
 /// Appends events, one a line.
 class Writer {
  public:
-  explicit Writer(const Trace& trace) : trace_(trace) {}
+  explicit Writer(const Trace& trace) : trace_(trace), next_thread_(trace.lanes.size()) {}
 
   std::string write() {
     text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
@@ -50,19 +74,38 @@ class Writer {
   void write_lane(std::size_t index) {
     const TraceLane& lane = trace_.lanes[index];
     const bool io = lane.executor == Executor::io;
-    const int number = io ? io_lanes_++ : compute_lanes_++;
-    event("{{\"ph\":\"M\",\"pid\":1,\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{} {}\"}}}}",
-          index, io ? "io" : "compute", number);
+    const std::string name = fmt::format("{} {}", io ? "io" : "compute", io ? io_lanes_++ : compute_lanes_++);
+    write_thread(index, name);
     for (const StageSpan& span : lane.stages) {
       write_stage(index, span);
       places_[span.id] = {index, &span};
     }
-    for (const ScopeSpan& scope : lane.scopes) {
-      event(
-          "{{\"ph\":\"X\",\"pid\":1,\"tid\":{},\"cat\":\"scope\",\"name\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-          index, json_text(scope.owner + ": " + scope.name), micros(scope.begin),
-          static_cast<double>(scope.end - scope.begin) * 1e-3);
+    if (lane.stages.empty()) return write_rows(index, name);
+    for (const ScopeSpan& scope : lane.scopes) write_scope(index, scope);
+  }
+
+  void write_rows(std::size_t index, const std::string& name) {
+    const std::vector<ScopeSpan>& scopes = trace_.lanes[index].scopes;
+    const std::vector<std::size_t> rows = rows_of(scopes);
+    std::vector<std::size_t> threads = {index};
+    for (std::size_t i = 0; i < scopes.size(); ++i) {
+      while (rows[i] >= threads.size()) {
+        write_thread(next_thread_, fmt::format("{}, {}", name, threads.size()));
+        threads.push_back(next_thread_++);
+      }
+      write_scope(threads[rows[i]], scopes[i]);
     }
+  }
+
+  void write_thread(std::size_t thread, const std::string& name) {
+    event("{{\"ph\":\"M\",\"pid\":1,\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":{}}}}}", thread,
+          json_text(name));
+  }
+
+  void write_scope(std::size_t thread, const ScopeSpan& scope) {
+    event("{{\"ph\":\"X\",\"pid\":1,\"tid\":{},\"cat\":\"scope\",\"name\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
+          thread, json_text(scope.owner + ": " + scope.name), micros(scope.begin),
+          static_cast<double>(scope.end - scope.begin) * 1e-3);
   }
 
   void write_stage(std::size_t lane, const StageSpan& span) {
@@ -107,6 +150,7 @@ class Writer {
   std::string text_;
   bool first_ = true;
   int io_lanes_ = 0, compute_lanes_ = 0;
+  std::size_t next_thread_;  // for rows of lanes
 };
 
 }  // namespace

@@ -1,11 +1,26 @@
 #include "framework/trace/recorder.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
 #include <utility>
 
 namespace flow {
 namespace {
 
 std::atomic<std::uint64_t> next_serial{1};
+
+constexpr std::int64_t kMemoryPeriod = 10'000'000;  // nanoseconds
+
+/// Bytes of the process in memory; 0 where the system does not tell.
+double resident_memory() {
+  double pages = 0;
+  std::ifstream file("/proc/self/statm");
+  file.ignore(std::numeric_limits<std::streamsize>::max(), ' ') >> pages;
+  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
 
 TracedNode traced(const GraphPlan& plan, const NodePlan& node) {
   TracedNode result{node.name, node.stage->name, node.executor, {}};
@@ -22,6 +37,8 @@ TracedNode traced(const GraphPlan& plan, const NodePlan& node) {
 struct Recorder::Lane {
   std::mutex mutex;
   TraceLane data;
+  std::vector<TraceLevel> levels;
+  std::map<std::string, std::map<std::string, double, std::less<>>> totals;  // owner, name
 };
 
 Recorder::Recorder() : serial_(next_serial++) {}
@@ -51,6 +68,7 @@ Recorder::Lane& Recorder::lane(Executor kind) {
 }
 
 void Recorder::record(Executor executor, StageSpan span) {
+  sample_memory(span.end);
   Lane& own = lane(executor);
   const std::lock_guard lock(own.mutex);
   own.data.executor = executor;
@@ -58,19 +76,34 @@ void Recorder::record(Executor executor, StageSpan span) {
 }
 
 void Recorder::add(const std::string& owner, std::string_view name, double amount) {
-  const std::lock_guard lock(mutex_);
-  trace_.totals[fmt::format("{}.{}", owner, name)] += amount;
+  Lane& own = lane(Executor::compute);
+  const std::lock_guard lock(own.mutex);
+  auto& totals = own.totals[owner];
+  const auto found = totals.find(name);
+  if (found != totals.end()) {
+    found->second += amount;
+  } else {
+    totals.emplace(name, amount);
+  }
 }
 
 void Recorder::level(const std::string& owner, std::string_view name, double value) {
-  const std::lock_guard lock(mutex_);
-  trace_.levels.push_back({fmt::format("{}.{}", owner, name), Telemetry::now(), value});
+  Lane& own = lane(Executor::compute);
+  const std::lock_guard lock(own.mutex);
+  own.levels.push_back({fmt::format("{}.{}", owner, name), Telemetry::now(), value});
+}
+
+void Recorder::sample_memory(std::int64_t now) {
+  std::int64_t due = memory_due_.load(std::memory_order_relaxed);
+  if (now < due || !memory_due_.compare_exchange_strong(due, now + kMemoryPeriod)) return;
+  level("process", "memory", resident_memory());
 }
 
 void Recorder::span(const std::string& owner, std::string_view name, Executor kind, std::int64_t begin,
                     std::int64_t end) {
   Lane& own = lane(kind);
   const std::lock_guard lock(own.mutex);
+  if (own.data.stages.empty()) own.data.executor = kind;
   own.data.scopes.push_back({owner, std::string(name), kind, begin, end});
 }
 
@@ -82,7 +115,13 @@ Trace Recorder::trace() const {
   for (const auto& lane : lanes_) {
     const std::lock_guard lane_lock(lane->mutex);
     copy.lanes.push_back(lane->data);
+    copy.levels.insert(copy.levels.end(), lane->levels.begin(), lane->levels.end());
+    for (const auto& [owner, totals] : lane->totals) {
+      for (const auto& [name, total] : totals) copy.totals[fmt::format("{}.{}", owner, name)] += total;
+    }
   }
+  std::stable_sort(copy.levels.begin(), copy.levels.end(),
+                   [](const TraceLevel& a, const TraceLevel& b) { return a.time < b.time; });
   return copy;
 }
 

@@ -65,7 +65,8 @@ struct Trace {
   double seconds() const { return static_cast<double>(end - begin) * 1e-9; }
 };
 
-/// One object for one run. Thread-safe; each thread writes to a lane of its own.
+/// One object for one run. Thread-safe; each thread writes to a lane of its own. The level "process.memory"
+/// is the resident memory of the process, taken a hundred times a second while stages run.
 class Recorder final : public TelemetrySink {
  public:
   Recorder();
@@ -89,12 +90,14 @@ class Recorder final : public TelemetrySink {
  private:
   struct Lane;
   Lane& lane(Executor kind);
+  void sample_memory(std::int64_t now);
 
   const std::uint64_t serial_;
   std::atomic<std::uint64_t> next_span_{1};
   mutable std::mutex mutex_;  // of all below
   std::vector<std::unique_ptr<Lane>> lanes_;
-  Trace trace_;  // but for its lanes
+  Trace trace_;  // but for what the lanes hold
+  std::atomic<std::int64_t> memory_due_{0};
 };
 
 }  // namespace flow

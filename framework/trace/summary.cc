@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "framework/core/units.h"
 
@@ -137,9 +138,13 @@ std::string pattern_of(std::string_view name) {
   }
 }
 
+/// Totals that the lines of the stages do not show.
 std::string totals_text(const Trace& trace) {
+  std::set<std::string> shown;
+  for (const TracedNode& node : trace.nodes) shown.insert({node.name + ".bytes", node.name + ".items"});
   std::string text;
   for (const auto& [name, total] : trace.totals) {
+    if (shown.contains(name)) continue;
     text += fmt::format(
         "{} {}", name,
         name.ends_with("bytes") ? bytes_text(static_cast<std::uint64_t>(total)) : fmt::format("{:g}", total));

@@ -30,6 +30,15 @@ struct CheckReports {
     joined.reports.push_back(std::move(report));
     return joined;
   }
+
+  /// Why the run has to fail, of all reports; empty when nothing is wrong.
+  std::string failures() const {
+    std::string all;
+    for (const CheckReport& report : reports) {
+      if (!report.failure.empty()) all += (all.empty() ? "" : "; ") + report.failure;
+    }
+    return all;
+  }
 };
 
 }  // namespace dsv

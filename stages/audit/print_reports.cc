@@ -21,12 +21,11 @@ class PrintReports final : public flow::Stage {
   explicit PrintReports(Options) {}
 
   flow::Status process(flow::Context& context) override {
-    std::string failures;
     for (const CheckReport& report : context.in(kReports).reports) {
       context.console().out(report.text);
       context.report().set(report.section, report.data);
-      if (!report.failure.empty()) failures += (failures.empty() ? "" : "; ") + report.failure;
     }
+    const std::string failures = context.in(kReports).failures();
     return failures.empty() ? flow::Status() : flow::Status::error(failures);
   }
 };

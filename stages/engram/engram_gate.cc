@@ -3,6 +3,7 @@
 #include "stages/model/linear.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -54,6 +55,7 @@ class EngramGate final : public flow::Stage {
         for (std::int64_t c = 0; c < model_->config().hc_mult; ++c) add(out.h.row(t), kv.row(t), c);
       }
     });
+    count_pass(context, in.h.rows(), wkv_, context.in(kRows).x, in.h, out.h);
     context.emit(kOut, std::move(out));
     return {};
   }

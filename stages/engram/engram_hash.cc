@@ -1,5 +1,6 @@
 #include "stages/engram/tables.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -29,12 +30,18 @@ class EngramHash final : public flow::Stage {
 
   flow::Status process(flow::Context& context) override {
     const StepPtr step = context.in(kTokens).step;
+    count_pass(context, step->tokens());
     EngramIds ids{step, {}};
     if (engram_->hasher()) {
       FLOW_ASSIGN(ids.rows, engram_->hasher()->hash(step->ids, {}, step->sequence->engram));
     }
     context.emit(kIds, std::move(ids));
     return {};
+  }
+
+  std::function<void()> saved(const flow::Context& context) const override {
+    return [sequence = context.in(kTokens).step->sequence,
+            engram = context.in(kTokens).step->sequence->engram] { sequence->engram = engram; };
   }
 
  private:

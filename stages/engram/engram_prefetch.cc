@@ -1,5 +1,6 @@
 #include "stages/engram/tables.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -36,6 +37,8 @@ class EngramPrefetch final : public flow::Stage {
     const std::int64_t tokens = context.in(kIds).step->tokens();
     Rows<bf16> x(tokens, gathered.rows() * gathered.cols() / tokens);
     std::copy(gathered.all().begin(), gathered.all().end(), x.data());
+    const std::int64_t row_bytes = gathered.cols() + gathered.cols() / 32;  // E4M3 codes, E8M0 scales
+    count_pass(context, tokens, gathered.rows() * row_bytes);
     context.emit(kRows, EngramRows{std::move(x)});
     return {};
   }

@@ -6,6 +6,7 @@
 #include "stages/model/kv_cache.h"
 #include "stages/model/model.h"
 #include "stages/model/rows.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -18,6 +19,8 @@ class Compressor {
   /// Takes x [tokens, dim] at positions position, position + 1, ..., appends every group that is complete
   /// now to the cache, and keeps the open group there. Returns the number of groups appended.
   std::int64_t append(const Rows<bf16>& x, LayerCache& cache) const;
+
+  std::int64_t weight_bytes() const { return bytes_of(wkv_) + bytes_of(wgate_) + bytes_of(wk_); }
 
  private:
   Rows<bf16> pool(const Rows<bf16>& x, LayerCache& cache) const;

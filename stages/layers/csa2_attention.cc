@@ -7,6 +7,7 @@
 #include "stages/model/linear.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -31,6 +32,7 @@ class Csa2Attention final : public flow::Stage {
   struct Options {
     int layer = 0;
     std::string index_keys = "own";
+    std::string positions = "selected";
   };
 
   static void describe(flow::StageSpec<Options>& spec) {
@@ -43,6 +45,11 @@ class Csa2Attention final : public flow::Stage {
             "keys an indexer ranks: its own source's, or whatever the shared slot of the released reference "
             "holds (its known defect, for comparison)")
         .choices({"own", "reference_slot"});
+    spec.option(
+            "positions", &Options::positions,
+            "compressed positions that a query reads: those that the indexer selected, or all that it may "
+            "see (for comparison; what later layers reuse changes with it)")
+        .choices({"selected", "all"});
   }
   explicit Csa2Attention(Options options) : options_(std::move(options)) {}
 
@@ -75,18 +82,33 @@ class Csa2Attention final : public flow::Stage {
 
     std::shared_ptr<const Selection> selection = context.share(kBefore);
     if (role_ == LayerRole::Full || role_ == LayerRole::Reindex) {
+      const QuantizedRows& keys = index_keys(in.x, kv);
       selection = std::make_shared<const Selection>(
-          indexer_.select(in.x, qr, step.position, index_keys(in.x, kv), *selection));
+          options_.positions == "all"
+              ? all_positions(options_.layer, step.position, step.tokens(), ratio_, keys.size())
+              : indexer_.select(in.x, qr, step.position, keys, *selection));
     }
     const Rows<bf16> window = window_rows(xq, step, kv.layers[static_cast<std::size_t>(options_.layer)]);
     const Rows<bf16> o = attend(queries(qr, step.position), window, step, *selection);
+    count_pass(context, in.x.rows(), in.x, weight_bytes_, cache_bytes(step, *selection));
     context.emit(kY, Activations{in.step, project(o)});
     context.emit(kAfter, std::move(selection));
     return {};
   }
 
+  std::function<void()> saved(const flow::Context& context) const override {
+    const std::shared_ptr<Sequence> sequence = context.in(kX).step->sequence;
+    const auto layer = static_cast<std::size_t>(options_.layer);
+    return [sequence, layer, cache = sequence->kv.layers[layer], slot = sequence->kv.index_slot] {
+      sequence->kv.layers[layer] = cache;
+      sequence->kv.index_slot = slot;
+    };
+  }
+
  private:
   flow::Status bind_weights();
+  /// Bytes of the caches that a pass reads, each once.
+  std::int64_t cache_bytes(const Step& step, const Selection& selection) const;
   /// Extends the compressor's cache where the layer owns one, and returns the keys to rank.
   const QuantizedRows& index_keys(const Rows<bf16>& x, KvCache& kv) const;
   Rows<bf16> queries(const QuantizedActivations& qr, std::int64_t position) const;
@@ -107,6 +129,7 @@ class Csa2Attention final : public flow::Stage {
   const bf16* q_norm_ = nullptr;
   const bf16* kv_norm_ = nullptr;
   const float* sink_ = nullptr;
+  std::int64_t weight_bytes_ = 0;
   Compressor compressor_;
   Indexer indexer_;
 };
@@ -127,7 +150,22 @@ flow::Status Csa2Attention::bind_weights() {
   if (role_ == LayerRole::Full) FLOW_TRY(compressor_.open(*model_, options_.layer, *rope_));
   if (role_ == LayerRole::Full || role_ == LayerRole::Reindex)
     FLOW_TRY(indexer_.open(*model_, options_.layer, *rope_));
+  weight_bytes_ = bytes_of(wq_a_) + bytes_of(wq_b_) + bytes_of(wkv_) + bytes_of(wo_a_) + bytes_of(wo_b_) +
+                  compressor_.weight_bytes() + indexer_.weight_bytes();
   return {};
+}
+
+std::int64_t Csa2Attention::cache_bytes(const Step& step, const Selection& selection) const {
+  const ModelConfig& c = model_->config();
+  const std::vector<LayerCache>& layers = step.sequence->kv.layers;
+  const LayerCache& own = layers[static_cast<std::size_t>(options_.layer)];
+  std::int64_t bytes =
+      std::min<std::int64_t>(step.position + step.tokens(), c.window_size) * own.window.row_bytes();
+  if (role_ == LayerRole::Window) return bytes;
+  const LayerCache& source = layers[static_cast<std::size_t>(c.kv_source(options_.layer))];
+  if (role_ != LayerRole::Reuse) bytes += source.index_keys.size() * source.index_keys.row_bytes();
+  return bytes + std::min(step.tokens() * selection.positions.cols(), source.compressed.size()) *
+                     source.compressed.row_bytes();
 }
 
 const QuantizedRows& Csa2Attention::index_keys(const Rows<bf16>& x, KvCache& kv) const {

@@ -1,5 +1,6 @@
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -40,6 +41,7 @@ class Embed final : public flow::Stage {
       for (std::int64_t c = 0; c < copies; ++c) std::copy_n(row, dim, stream.h.row(t) + c * dim);
       stream.pre.row(t)[0] = 1;
     }
+    count_pass(context, step->tokens(), stream.h);
     context.emit(kStream, std::move(stream));
     context.emit(kSelection, Selection{});
     return {};

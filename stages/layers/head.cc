@@ -1,6 +1,7 @@
 #include "stages/model/linear.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -48,6 +49,7 @@ class Head final : public flow::Stage {
       model_->kernels().collapse(stream.h.row(t), stream.pre.row(t), c.hc_mult, c.dim,
                                  collapsed.row(t - first));
     }
+    if (first < tokens) count_pass(context, tokens - first, head_, collapsed);
     Rows<bf16> hidden = rms_norm(model_->kernels(), collapsed, norm_, c.norm_eps);
     context.emit(kLogits, Logits{stream.step, first,
                                  linear_f32(model_->kernels(), head_, hidden.data(), hidden.rows())});

@@ -4,6 +4,7 @@
 #include "stages/model/linear.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -56,6 +57,7 @@ class HyperCollapse final : public flow::Stage {
         model_->kernels().collapse(stream.h.row(t), stream.pre.row(t), c.hc_mult, c.dim, collapsed.row(t));
       }
     });
+    count_pass(context, stream.h.rows(), stream.h, fn_, collapsed);
     context.emit(kX, Activations{stream.step, rms_norm(model_->kernels(), collapsed, norm_, c.norm_eps)});
     context.emit(kMix, mix(stream.h));
     return {};

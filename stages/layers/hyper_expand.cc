@@ -1,5 +1,6 @@
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -41,6 +42,7 @@ class HyperExpand final : public flow::Stage {
                                  out.h.row(t));
       }
     });
+    count_pass(context, in.h.rows(), in.h, y.x, out.h);
     context.emit(kOut, std::move(out));
     return {};
   }

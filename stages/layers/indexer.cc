@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "stages/kernels/candidates.h"
 #include "stages/model/linear.h"
@@ -93,6 +94,20 @@ Selection Indexer::select(const Rows<bf16>& x, const QuantizedActivations& qr, s
       rank(query, t, visible, keys, before, out);
     }
   });
+  return out;
+}
+
+Selection all_positions(int layer, std::int64_t position, std::int64_t tokens, std::int64_t ratio,
+                        std::int64_t rows) {
+  Selection out;
+  out.source = layer;
+  out.positions = Rows<std::int32_t>(tokens, std::min((position + tokens) / ratio, rows));
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const std::int64_t visible = std::min((position + t + 1) / ratio, rows);
+    std::int32_t* row = out.positions.row(t);
+    std::iota(row, row + visible, 0);
+    std::fill(row + visible, row + out.positions.cols(), -1);
+  }
   return out;
 }
 

@@ -5,8 +5,14 @@
 #include "stages/model/kv_cache.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
+
+/// What an index source would choose if index_topk were no limit: every visible position of `rows` compressed
+/// ones, for tokens at `position`, position + 1, ... of a layer with this ratio.
+Selection all_positions(int layer, std::int64_t position, std::int64_t tokens, std::int64_t ratio,
+                        std::int64_t rows);
 
 /// Source: reference `Indexer`, `select_candidate_blocks`; MODEL "Attention".
 class Indexer {
@@ -19,6 +25,8 @@ class Indexer {
   /// layers of the pass made; its candidate blocks limit the ranking of the layers after their source.
   Selection select(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position,
                    const QuantizedRows& keys, const Selection& before) const;
+
+  std::int64_t weight_bytes() const { return bytes_of(wq_b_) + bytes_of(weights_proj_); }
 
  private:
   struct Queries {

@@ -115,12 +115,15 @@ struct GeneratedToken {
 FLOW_PACKET_TYPE(dsv::Prompt, "Prompt");
 FLOW_PACKET_TYPE(dsv::GeneratedToken, "GeneratedToken");
 
-#define DSV_TAPPABLE(Type, Name)                                    \
+#define DSV_TAPPABLE_AS(Type, Name, Result)                         \
   template <>                                                       \
   struct flow::PacketTraits<Type> {                                 \
     static constexpr std::string_view name = Name;                  \
+    static constexpr bool result = Result;                          \
     static std::vector<flow::TensorRef> tensors(const Type& value); \
   }
+#define DSV_TAPPABLE(Type, Name) DSV_TAPPABLE_AS(Type, Name, false)
+#define DSV_RESULT(Type, Name) DSV_TAPPABLE_AS(Type, Name, true)
 DSV_TAPPABLE(dsv::TokenStep, "TokenStep");
 DSV_TAPPABLE(dsv::ResidualStream, "ResidualStream");
 DSV_TAPPABLE(dsv::Activations, "Activations");
@@ -130,6 +133,8 @@ DSV_TAPPABLE(dsv::Routes, "Routes");
 DSV_TAPPABLE(dsv::ExpertOutputs, "ExpertOutputs");
 DSV_TAPPABLE(dsv::EngramIds, "EngramIds");
 DSV_TAPPABLE(dsv::EngramRows, "EngramRows");
-DSV_TAPPABLE(dsv::Logits, "Logits");
-DSV_TAPPABLE(dsv::SampledToken, "SampledToken");
+DSV_RESULT(dsv::Logits, "Logits");
+DSV_RESULT(dsv::SampledToken, "SampledToken");
+#undef DSV_RESULT
 #undef DSV_TAPPABLE
+#undef DSV_TAPPABLE_AS

@@ -4,6 +4,7 @@
 #include "framework/core/parallel.h"
 #include "framework/core/registry.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 
@@ -52,6 +53,9 @@ class ExpertCombine final : public flow::Stage {
         }
       }
     });
+    std::int64_t rows = 0;
+    for (const ExpertOutputs* device : context.in(kExperts)) rows += bytes_of(device->y);
+    count_pass(context, shared.x.rows(), shared.x, out.x, rows);
     context.emit(kY, std::move(out));
     return {};
   }

@@ -3,6 +3,7 @@
 
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 #include "stages/moe/expert_mlp.h"
 #include "stages/moe/expert_packets.h"
 
@@ -45,11 +46,14 @@ class ExpertDispatch final : public flow::Stage {
     }
     std::vector<std::pair<std::int32_t, Rows<bf16>>> results;
     const auto request = context.in(kPages).request;
+    std::int64_t bytes = 0;
     while (true) {
       FLOW_ASSIGN(const auto ready, request->next());
       if (!ready || context.cancelled()) break;
+      bytes += bytes_of(ready->page->w1) + bytes_of(ready->page->w2) + bytes_of(ready->page->w3);
       results.emplace_back(ready->expert, compute(*ready->page, in.x, routes, pairs[ready->expert]));
     }
+    count_pass(context, in.x.rows(), bytes, in.x);
     context.emit(kY, collect(results, pairs, routes.experts.cols(), in.x.cols()));
     return {};
   }

@@ -5,6 +5,7 @@
 #include "stages/model/linear.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 namespace {
@@ -75,6 +76,7 @@ class Gate final : public flow::Stage {
         choose(scores.row(t), routes.experts.row(t), routes.weights.row(t));
       }
     });
+    count_pass(context, in.x.rows(), weight_, in.x);
     context.emit(kRoutes, std::move(routes));
     return {};
   }

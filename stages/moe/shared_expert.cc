@@ -1,5 +1,6 @@
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 #include "stages/moe/expert_mlp.h"
 
 namespace dsv {
@@ -39,6 +40,7 @@ class SharedExpert final : public flow::Stage {
   flow::Status process(flow::Context& context) override {
     const Activations& in = context.in(kX);
     const Kernels& kernels = model_->kernels();
+    count_pass(context, in.x.rows(), w1_, w2_, w3_, in.x);
     context.emit(kY, Activations{in.step, expert_mlp(kernels, w1_, w2_, w3_, quantize(kernels, in.x), nullptr,
                                                      model_->config().swiglu_limit)});
     return {};

@@ -45,6 +45,14 @@ class DetokenizeToStdout final : public flow::Stage {
     return {};
   }
 
+  std::function<void()> saved(const flow::Context& context) const override {
+    const std::shared_ptr<Sequence> sequence = context.in(kToken).sequence;
+    return [sequence, decoder = sequence->decoder, text = sequence->text] {
+      sequence->decoder = decoder;
+      sequence->text = text;
+    };
+  }
+
  private:
   void finish(flow::Context& context, const Sequence& sequence, const std::string& reason) const {
     if (options_.mode == "whole") context.console().out(sequence.prompt_text + sequence.text + "\n");

@@ -3,6 +3,7 @@
 
 #include "framework/core/registry.h"
 #include "stages/model/packets.h"
+#include "stages/model/touched.h"
 
 namespace dsv {
 namespace {
@@ -59,8 +60,14 @@ class Sample final : public flow::Stage {
         token.id = options_.temperature > 0 ? draw(row, n, logits.step->sequence->random) : best(row, n);
       token.log_probability = row[*token.id] - log_sum_exp(row, n);
     }
+    count_pass(context, 1, logits.rows);
     context.emit(kToken, std::move(token));
     return {};
+  }
+
+  std::function<void()> saved(const flow::Context& context) const override {
+    return [sequence = context.in(kLogits).step->sequence,
+            random = context.in(kLogits).step->sequence->random] { sequence->random = random; };
   }
 
  private:

@@ -62,6 +62,18 @@ class TokenLoop final : public flow::Stage {
     return context.has(kPrompt) ? begin(context) : advance(context, context.in(kNext));
   }
 
+  std::function<void()> saved(const flow::Context& context) const override {
+    if (context.has(kPrompt)) return {};
+    const std::shared_ptr<Sequence> sequence = context.in(kNext).step->sequence;
+    return [sequence, position = sequence->position, generated = sequence->generated,
+            log_probabilities = sequence->log_probabilities, prompt_read = sequence->prompt_read] {
+      sequence->position = position;
+      sequence->generated = generated;
+      sequence->log_probabilities = log_probabilities;
+      sequence->prompt_read = prompt_read;
+    };
+  }
+
  private:
   static constexpr std::int64_t kPlannedTokens = 1024;
 

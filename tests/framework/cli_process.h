@@ -29,10 +29,11 @@ class Process {
   struct Streams {
     std::string in = "/dev/null", out = "stdout.txt", err = "stderr.txt";
     int out_fd = -1;  ///< instead of `out`
+    std::string program = DSV41_CLI_PROGRAM;
   };
 
   Process(std::vector<std::string> arguments, Streams streams) : streams_(std::move(streams)) {
-    arguments.insert(arguments.begin(), DSV41_CLI_PROGRAM);
+    arguments.insert(arguments.begin(), streams_.program);
     std::vector<char*> argv;
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
@@ -42,7 +43,7 @@ class Process {
       ::dup2(::open(streams_.in.c_str(), O_RDONLY), 0);
       ::dup2(streams_.out_fd >= 0 ? streams_.out_fd : create(streams_.out), 1);
       ::dup2(create(streams_.err), 2);
-      ::execv(DSV41_CLI_PROGRAM, argv.data());
+      ::execv(argv[0], argv.data());
       ::_exit(127);
     }
   }
@@ -85,9 +86,10 @@ struct Finished {
 };
 
 /// Runs the tool to its end.
-inline Finished run(const std::vector<std::string>& arguments, const std::string& input = {}) {
+inline Finished run(const std::vector<std::string>& arguments, const std::string& input = {},
+                    const std::string& program = DSV41_CLI_PROGRAM) {
   std::ofstream("stdin.txt", std::ios::binary) << input;
-  Process process(arguments, {.in = "stdin.txt"});
+  Process process(arguments, {.in = "stdin.txt", .program = program});
   const int code = process.wait();
   return {code, read_text("stdout.txt"), read_text("stderr.txt")};
 }

@@ -16,6 +16,7 @@ struct Word {
 template <>
 struct flow::PacketTraits<cli_test::Word> {
   static constexpr std::string_view name = "Word";
+  static constexpr bool result = true;
   static std::vector<TensorRef> tensors(const cli_test::Word& w) {
     const auto size = static_cast<std::int64_t>(w.text.size());
     return {{"text", "U8", {size}, std::as_bytes(std::span(w.text))}};

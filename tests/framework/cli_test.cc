@@ -10,6 +10,7 @@
 namespace cli_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
@@ -136,6 +137,27 @@ TEST_F(Cli, DrawsTheGraph) {
   EXPECT_THAT(f.out, StartsWith("digraph"));
   EXPECT_EQ(run({"x.yaml", "--dot", "x.dot"}).out, "") << "a drawing does not run the graph";
   EXPECT_EQ(read_text("x.dot"), f.out);
+}
+
+TEST_F(Cli, DrawsSvgWithGraphviz) {
+  if (std::system("dot -V 2> /dev/null") != 0) GTEST_SKIP() << "Graphviz is not installed";
+  const Finished plain = run({"x.yaml", "--dot", "x.svg"});
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  EXPECT_THAT(read_text("x.svg"), AllOf(HasSubstr("<svg"), HasSubstr(">emit<")));
+  EXPECT_EQ(run({"x.yaml", "--dot", "t.svg", "--trace", "t.json"}).code, 0);
+  EXPECT_THAT(read_text("t.svg"), AllOf(HasSubstr("3 x "), HasSubstr("fill=\"#ff"))) << "coloured by time";
+}
+
+TEST_F(Cli, SaysBeforeTheRunThatGraphvizIsMissing) {
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", "/nonexistent", 1);
+  const Finished f = run({"x.yaml", "--dot", "x.svg", "--trace", "t.json"});
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(f.code, 1);
+  EXPECT_EQ(f.out, "") << "nothing has run";
+  EXPECT_EQ(f.err,
+            "error: cannot draw 'x.svg': SVG drawings need Graphviz, whose program 'dot' is not installed\n");
+  EXPECT_FALSE(std::filesystem::exists("x.svg"));
 }
 
 TEST_F(Cli, WritesTheReportOfARun) {

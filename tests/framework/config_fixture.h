@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -68,6 +69,12 @@ inline std::vector<std::string> node_names(const flow::GraphPlan& plan) {
   std::vector<std::string> names;
   for (const flow::NodePlan& node : plan.nodes) names.push_back(node.name);
   return names;
+}
+
+/// The options of a node, which must be of this type.
+template <class Options>
+const Options& options(const flow::GraphPlan& plan, std::string_view node) {
+  return *static_cast<const Options*>(plan.nodes.at(static_cast<std::size_t>(plan.node(node))).options.get());
 }
 
 }  // namespace flow_test

@@ -1,5 +1,4 @@
-// Small stages, services and values for tests of graph loading. Include in one file of a program: they
-// register.
+// Small stages, services and values for tests of graph loading; config_stages.cc registers them.
 #pragma once
 
 #include <stdexcept>
@@ -58,7 +57,6 @@ class Count final : public flow::Stage {
   explicit Count(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Count);
 
 /// Passes x on, so that it can be left out.
 class Scale final : public flow::Stage {
@@ -76,7 +74,6 @@ class Scale final : public flow::Stage {
   explicit Scale(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Scale);
 
 /// Same ports and options as Scale.
 class Shift final : public flow::Stage {
@@ -89,7 +86,6 @@ class Shift final : public flow::Stage {
   explicit Shift(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Shift);
 
 class Sum final : public flow::Stage {
  public:
@@ -100,7 +96,6 @@ class Sum final : public flow::Stage {
   explicit Sum(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Sum);
 
 /// A loop: runs for each packet.
 class Loop final : public flow::Stage {
@@ -115,7 +110,6 @@ class Loop final : public flow::Stage {
   explicit Loop(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Loop);
 
 class Spell final : public flow::Stage {
  public:
@@ -126,7 +120,6 @@ class Spell final : public flow::Stage {
   explicit Spell(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Spell);
 
 class Store final : public flow::Service {
  public:
@@ -141,7 +134,6 @@ class Store final : public flow::Service {
   }
   explicit Store(const Options&) {}
 };
-FLOW_REGISTER_SERVICE(Store);
 
 class Cache final : public flow::Service {
  public:
@@ -155,7 +147,6 @@ class Cache final : public flow::Service {
   }
   explicit Cache(const Options&) {}
 };
-FLOW_REGISTER_SERVICE(Cache);
 
 /// A service that needs another one of its own type.
 class Link final : public flow::Service {
@@ -165,7 +156,6 @@ class Link final : public flow::Service {
   static void describe(flow::ServiceSpec<Options>& s) { s.doc("Links.").uses(kNext); }
   explicit Link(const Options&) {}
 };
-FLOW_REGISTER_SERVICE(Link);
 
 class Lookup final : public flow::Stage {
  public:
@@ -179,7 +169,6 @@ class Lookup final : public flow::Stage {
   explicit Lookup(const Options&) {}
   Status process(Context&) override { return {}; }
 };
-FLOW_REGISTER_STAGE(Lookup);
 
 /// The value type Geometry: n_layers as given, and what is derived from it.
 struct GeometryOptions {
@@ -197,16 +186,5 @@ inline flow::Result<boost::json::object> load_geometry(const void* options) {
                              {"ratios", ratios},
                              {"rope", boost::json::object{{"theta", 1e4}, {"kind", "yarn"}}}};
 }
-
-[[maybe_unused]] inline const bool geometry_registered = [] {
-  flow::ValueInfo info;
-  info.name = "Geometry";
-  info.doc = "A made-up model.";
-  info.options.make = [] { return std::make_shared<GeometryOptions>(); };
-  flow::add_option(info.options, "layers", &GeometryOptions::layers, "how many");
-  info.load = load_geometry;
-  flow::Registry::instance().add(std::move(info));
-  return true;
-}();
 
 }  // namespace flow_test

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "framework/config/names.h"
 #include "framework/config/substitution.h"
+#include "framework/core/names.h"
 
 namespace flow::config {
 namespace {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <map>
@@ -113,6 +114,7 @@ TEST(TraceSummary, ShowsRatesAndWaitsToPeople) {
   EXPECT_THAT(text, HasSubstr("3.8 MiB, 0.1 GB/s"));
   EXPECT_THAT(text, HasSubstr("waited 30.000 ms, most for rows from layers.*.rows"));
   EXPECT_THAT(text, HasSubstr("cache.hits 30 (75.0 % hit)"));
+  EXPECT_THAT(text, Not(HasSubstr("rows.bytes"))) << "they are in the line of the stage";
   EXPECT_THAT(text, HasSubstr("reading 50.000 ms of which 10.000 ms hidden and 40.000 ms exposed"));
 }
 
@@ -139,6 +141,25 @@ TEST(ChromeTrace, HasALaneForEachThreadAndTheNamesOfTheGraph) {
   EXPECT_EQ(spans[0].at("dur"), 20000.0);
   EXPECT_EQ(spans[1].at("args").at("last input"), "rows from layers.0.rows");
   EXPECT_EQ(spans[2].at("name"), "model: read page");
+}
+
+TEST(ChromeTrace, PutsOverlappingReadsOfAThreadOnRowsOfTheirOwn) {
+  Trace trace = example();
+  trace.lanes[1].stages.clear();
+  const auto read = [](const char* name, std::int64_t begin, std::int64_t end) {
+    return flow::ScopeSpan{"store", name, Executor::io, (1000 + begin) * kMs, (1000 + end) * kMs};
+  };
+  trace.lanes[1].scopes = {read("a", 0, 20), read("b", 10, 30), read("c", 20, 40), read("in c", 25, 35)};
+  std::map<std::string, boost::json::value> thread;
+  for (const auto& span : events(flow::to_chrome(trace), "X")) {
+    thread[std::string(span.at("name").as_string())] = span.at("tid");
+  }
+  EXPECT_EQ(thread["store: a"], 1);
+  EXPECT_EQ(thread["store: b"], 2);
+  EXPECT_EQ(thread["store: c"], 1);
+  EXPECT_EQ(thread["store: in c"], 1);
+  const auto names = events(flow::to_chrome(trace), "M");
+  EXPECT_EQ(names.back().at("args").at("name"), "io 0, 1");
 }
 
 TEST(ChromeTrace, DrawsAnArrowFromEachSenderToTheUse) {
@@ -231,13 +252,47 @@ TEST(Recorder, PutsComputeAndIoBodiesOnDifferentLanes) {
 TEST(Recorder, CollectsWhatStagesCount) {
   const Trace trace = recorded();
   EXPECT_EQ(trace.totals.at("join.bytes"), 500);
-  EXPECT_EQ(trace.levels.size(), 5u);
+  const auto depth = [](const flow::TraceLevel& level) { return level.name == "join.depth"; };
+  EXPECT_EQ(std::count_if(trace.levels.begin(), trace.levels.end(), depth), 5);
   std::size_t scopes = 0;
   for (const auto& lane : trace.lanes) scopes += lane.scopes.size();
   EXPECT_EQ(scopes, 5u);
   const auto rows = flow::summarize(trace);
   EXPECT_EQ(rows[kJoin].waited_for, "b from slow");
   EXPECT_GE(rows[kSlow].mean, 0.002);
+}
+
+TEST(Recorder, WatchesTheMemoryOfTheProcess) {
+  const Trace trace = recorded();
+  const auto memory = [](const flow::TraceLevel& level) { return level.name == "process.memory"; };
+  const auto found = std::find_if(trace.levels.begin(), trace.levels.end(), memory);
+  ASSERT_NE(found, trace.levels.end());
+  EXPECT_GT(found->value, 1 << 20);
+}
+
+TEST(Recorder, SumsWhatSeveralThreadsCount) {
+  const auto recorder = std::make_shared<flow::Recorder>();
+  const flow::Telemetry telemetry(recorder, "cache");
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int n = 0; n < 1000; ++n) telemetry.add("hits", 2);
+      });
+    }
+  }
+  EXPECT_EQ(recorder->trace().totals.at("cache.hits"), 8000);
+}
+
+TEST(Recorder, PutsAThreadThatOnlyReadsOnAnIoLane) {
+  const auto recorder = std::make_shared<flow::Recorder>();
+  const flow::Telemetry telemetry(recorder, "store");
+  std::jthread([&] {
+    telemetry.add("bytes", 1);
+    const auto span = telemetry.span("read");
+  }).join();
+  ASSERT_EQ(recorder->trace().lanes.size(), 1u);
+  EXPECT_EQ(recorder->trace().lanes[0].executor, Executor::io);
 }
 
 TEST(Dot, DrawsClustersTypesAndFeedback) {

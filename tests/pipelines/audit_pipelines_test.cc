@@ -197,5 +197,30 @@ TEST(SynthPipeline, ExplainsAFaultThatItCannotRead) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x"));
 }
 
+const std::vector<std::string> kAuditFirst = {"pipelines/greedy.yaml", "pipelines/examples/audit_first.yaml"};
+
+TEST(AuditFirst, GeneratesWhenEveryCheckPasses) {
+  const Outcome outcome = run_overlaid(kAuditFirst, {});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_EQ(outcome.text, " Paris.");
+  EXPECT_THAT(outcome.notes, HasSubstr("39 of 39 checks passed"));
+  EXPECT_EQ(outcome.report.at("audit").at("tensors"), 1308);
+}
+
+TEST(AuditFirst, GeneratesNothingWhenACheckFails) {
+  TemporaryFolder folder;
+  const Outcome synth = run_pipeline(
+      "pipelines/synth.yaml",
+      {{"out", folder / "broken"}, {"payload", "random"}, {"faults", "add surplus.weight BF16 4"}});
+  ASSERT_TRUE(synth.status.ok()) << synth.status.message();
+  const Sets sets = {{"checkpoint", folder / "broken"}};
+  EXPECT_TRUE(run_pipeline("pipelines/greedy.yaml", sets).status.ok()) << "the weights are all there";
+  const Outcome outcome = run_overlaid(kAuditFirst, sets);
+  EXPECT_THAT(outcome.status.message(), HasSubstr("stage 'require' (RequirePass): the audit has 1 failed"));
+  EXPECT_THAT(outcome.notes, HasSubstr("surplus.weight"));
+  EXPECT_EQ(outcome.text, "");
+  EXPECT_FALSE(outcome.report.contains("sequences"));
+}
+
 }  // namespace
 }  // namespace dsv::testing

@@ -42,11 +42,17 @@ std::string list(const std::vector<T>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-inline Outcome run_pipeline(const std::string& file, const Sets& sets,
+/// A pipeline, and its overlays after it.
+inline flow::LoadOutcome load_pipeline(const std::vector<std::string>& files, const Sets& sets) {
+  std::vector<std::string> paths;
+  for (const std::string& file : files) paths.push_back(source(file));
+  return flow::load_graph({.files = paths, .sets = sets, .data_dirs = flow::data_dirs()});
+}
+
+inline Outcome run_overlaid(const std::vector<std::string>& files, const Sets& sets,
                             std::vector<flow::TapRequest> taps = {}) {
   Outcome outcome;
-  flow::LoadOutcome loaded =
-      flow::load_graph({.files = {source(file)}, .sets = sets, .data_dirs = flow::data_dirs()});
+  flow::LoadOutcome loaded = load_pipeline(files, sets);
   if (!loaded.plan) {
     outcome.status = flow::Status::error(fmt::format("{}", fmt::join(loaded.errors, "\n")));
     return outcome;
@@ -59,6 +65,11 @@ inline Outcome run_pipeline(const std::string& file, const Sets& sets,
   outcome.notes = console->notes();
   outcome.report = report->snapshot();
   return outcome;
+}
+
+inline Outcome run_pipeline(const std::string& file, const Sets& sets,
+                            std::vector<flow::TapRequest> taps = {}) {
+  return run_overlaid({file}, sets, std::move(taps));
 }
 
 /// A folder that is removed with its contents.

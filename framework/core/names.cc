@@ -1,11 +1,11 @@
-#include "framework/config/names.h"
+#include "framework/core/names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <numeric>
 
-namespace flow::config {
+namespace flow {
 namespace {
 
 constexpr std::size_t kLongestCompared = 200;
@@ -106,4 +106,4 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   return text + fmt::format("; known: {}", fmt::join(candidates, ", "));
 }
 
-}  // namespace flow::config
+}  // namespace flow

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace flow::config {
+namespace flow {
 
 /// Letters, digits, '_' and '-', beginning with a letter or '_'.
 bool is_name(std::string_view text);
@@ -41,4 +41,4 @@ std::vector<std::string> names_of(const List& list) {
   return names;
 }
 
-}  // namespace flow::config
+}  // namespace flow
