@@ -2,10 +2,11 @@
 
 #include <immintrin.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "stages/kernels/kernels.h"
@@ -15,15 +16,13 @@ namespace {
 
 constexpr std::size_t kBytes = std::size_t{2} << 30;
 
-double seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double best_of_five(const std::function<void()>& work) {
-  double best = seconds(work);
-  for (int i = 0; i < 4; ++i) best = std::min(best, seconds(work));
+double best_of_five(bool all_threads, const std::function<void()>& work) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 5; ++i) {
+    const double begin = seconds(all_threads);
+    work();
+    best = std::min(best, seconds(all_threads) - begin);
+  }
   return best;
 }
 
@@ -36,41 +35,47 @@ void fill(std::span<std::uint8_t> bytes, std::uint64_t seed) {
 }
 
 std::uint64_t sum_words(std::span<const std::uint8_t> bytes) {
-  __m128i sum[4] = {};
-  for (std::size_t i = 0; i + 64 <= bytes.size(); i += 64) {
-    for (std::size_t j = 0; j < 4; ++j) {
-      sum[j] = _mm_xor_si128(sum[j], _mm_load_si128(reinterpret_cast<const __m128i*>(bytes.data() + i) + j));
-    }
+  __m128i sum[8] = {};
+  for (std::size_t i = 0; i + sizeof sum <= bytes.size(); i += sizeof sum) {
+    const auto* p = reinterpret_cast<const __m128i*>(bytes.data() + i);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) sum[j] = _mm_xor_si128(sum[j], _mm_load_si128(p + j));
   }
-  const __m128i all = _mm_xor_si128(_mm_xor_si128(sum[0], sum[1]), _mm_xor_si128(sum[2], sum[3]));
+  __m128i all = sum[0];
+#pragma GCC unroll 8
+  for (int j = 1; j < 8; ++j) all = _mm_xor_si128(all, sum[j]);
   return static_cast<std::uint64_t>(_mm_cvtsi128_si64(all));
 }
 
 // Twelve independent chains: more than latency times throughput of any known core.
 constexpr int kChains = 12;
 
-__attribute__((target("avx512f"))) float fma512(std::int64_t rounds) {
+__attribute__((target("avx512f"))) void fma512(std::int64_t rounds) {
   __m512 chain[kChains];
-  for (auto& c : chain) c = _mm512_set1_ps(1.0f);
-  const __m512 a = _mm512_set1_ps(0.5f);
+  const __m512 half = _mm512_set1_ps(0.5f);
+#pragma GCC unroll 12
+  for (auto& c : chain) c = half;
   for (std::int64_t i = 0; i < rounds; ++i) {
-    for (auto& c : chain) c = _mm512_fmadd_ps(c, a, a);
+#pragma GCC unroll 12
+    for (auto& c : chain) {
+      c = _mm512_fmadd_ps(c, half, half);
+      __asm__ volatile("" : "+v"(c));
+    }
   }
-  float sum = 0;
-  for (const auto& c : chain) sum += c[0];
-  return sum;
 }
 
-__attribute__((target("avx2,fma"))) float fma256(std::int64_t rounds) {
+__attribute__((target("avx2,fma"))) void fma256(std::int64_t rounds) {
   __m256 chain[kChains];
-  for (auto& c : chain) c = _mm256_set1_ps(1.0f);
-  const __m256 a = _mm256_set1_ps(0.5f);
+  const __m256 half = _mm256_set1_ps(0.5f);
+#pragma GCC unroll 12
+  for (auto& c : chain) c = half;
   for (std::int64_t i = 0; i < rounds; ++i) {
-    for (auto& c : chain) c = _mm256_fmadd_ps(c, a, a);
+#pragma GCC unroll 12
+    for (auto& c : chain) {
+      c = _mm256_fmadd_ps(c, half, half);
+      __asm__ volatile("" : "+x"(c));
+    }
   }
-  float sum = 0;
-  for (const auto& c : chain) sum += c[0];
-  return sum;
 }
 
 }  // namespace
@@ -106,31 +111,39 @@ const std::uint8_t* ColdMemory::next(std::size_t size) {
   return p;
 }
 
-double read_bandwidth(bool all_threads) {
-  const auto bytes = ColdMemory::instance().bytes();
-  constexpr std::int64_t kPieces = 256;
-  volatile std::uint64_t sink = 0;
-  const double best = best_of_five([&] {
-    run_slices(all_threads, kPieces, [&](flow::Range range) {
-      const std::size_t piece = bytes.size() / kPieces;
-      sink = sum_words(bytes.subspan(static_cast<std::size_t>(range.begin) * piece,
-                                     static_cast<std::size_t>(range.size()) * piece));
-    });
-  });
-  return static_cast<double>(bytes.size()) / best;
+double seconds(bool all_threads) {
+  timespec t{};
+  clock_gettime(all_threads ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-double peak_flops(bool all_threads) {
-  constexpr std::int64_t kRounds = 2'000'000;
-  const bool wide = __builtin_cpu_supports("avx512f");
-  const int threads = all_threads ? flow::parallelism() : 1;
-  volatile float sink = 0;
-  const double best = best_of_five([&] {
-    run_slices(all_threads, threads, [&](flow::Range range) {
-      for (std::int64_t i = range.begin; i < range.end; ++i) sink = wide ? fma512(kRounds) : fma256(kRounds);
+double read_bandwidth(bool all_threads) {
+  constexpr std::size_t kProbe = std::size_t{256} << 20;
+  constexpr std::int64_t kPieces = 64;
+  const std::span<const std::uint8_t> bytes(ColdMemory::instance().next(kProbe), kProbe);
+  volatile std::uint64_t sink = 0;
+  const double best = best_of_five(all_threads, [&] {
+    run_slices(all_threads, kPieces, [&](flow::Range range) {
+      sink = sum_words(bytes.subspan(static_cast<std::size_t>(range.begin) * (kProbe / kPieces),
+                                     static_cast<std::size_t>(range.size()) * (kProbe / kPieces)));
     });
   });
-  return 2.0 * (wide ? 16 : 8) * kChains * kRounds * threads / best;
+  return static_cast<double>(kProbe) / best;
+}
+
+int widest_lanes() {
+  return __builtin_cpu_supports("avx512f") ? 16 : 8;
+}
+
+double peak_flops(bool all_threads, int lanes) {
+  constexpr std::int64_t kRounds = 1'000'000;
+  const int threads = all_threads ? flow::parallelism() : 1;
+  const double best = best_of_five(all_threads, [&] {
+    run_slices(all_threads, threads, [&](flow::Range range) {
+      for (std::int64_t i = range.begin; i < range.end; ++i) lanes == 16 ? fma512(kRounds) : fma256(kRounds);
+    });
+  });
+  return 2.0 * lanes * kChains * kRounds * threads / best;
 }
 
 }  // namespace dsv::bench

@@ -28,10 +28,15 @@ class ColdMemory {
   std::size_t position_ = 0;
 };
 
-/// Bytes per second that a plain sum over the cold memory reads.
+/// A clock for work of one thread, which counts only the time that the thread ran, or of all.
+double seconds(bool all_threads);
+
+/// Bytes per second that a plain sum over cold memory reads; the best of five passes over 256 MiB.
 double read_bandwidth(bool all_threads);
 
-/// fp32 multiply-adds per second of the widest vectors this machine has, counted as two operations each.
-double peak_flops(bool all_threads);
+/// fp32 lanes of the widest vectors that this machine has.
+int widest_lanes();
+/// fp32 multiply-adds per second with vectors of 8 or 16 lanes, counted as two operations each; best of five.
+double peak_flops(bool all_threads, int lanes = widest_lanes());
 
 }  // namespace dsv::bench
