@@ -1,8 +1,12 @@
-// The AMX variant: the AVX-512 variant with fp4 products of 16 and more tokens on tiles of bytes.
+// The AMX variant: the AVX-512 variant with fp4 products of several tokens on tiles of bf16.
 //
-// Tiles multiply the signed digits of 16 tokens with the signed codes of 16 rows; a block of 32 columns is
-// one half-filled tile. The sums are the same integers as everywhere, so the bits are those of the other
-// variants.
+// One tile instruction multiplies a block of 32 columns of 16 tokens with that of 16 rows. Its fp32 sums of a
+// block are exact, in whatever order the tile adds: codes are multiples of 2^-1 up to 6, activations of at
+// least 2^-3 are multiples of 2^-6 up to 448, so 32 products are multiples of 2^-7 that sum to less than
+// 2^17: 24 bits. Smaller activations are multiplied apart (multiples of 2^-10 below 2^5) and added to the
+// first sum by the same instruction, which rounds once, as the other variants do when they convert their
+// integer to fp32. Tiles take subnormal numbers as zero; with the scales that the quantizer makes, at least
+// 2^-22, none of these is one.
 #include <immintrin.h>
 
 #include <cstring>
@@ -16,7 +20,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,amx-tile,amx-int8,avx2,fma,f16c")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,amx-tile,amx-bf16,avx2,fma,f16c")
 
 namespace dsv::amx {
 namespace {
@@ -28,65 +32,69 @@ namespace {
 #include "stages/kernels/generic_fp4_tiles.inc"
 // clang-format on
 
-constexpr int kTokens = 16;   // rows of a tile
-constexpr int kRowTiles = 2;  // tiles of rows that share the digits of the tokens
+constexpr int kTokens = 16;   // rows of a tile of activations
+constexpr int kRowTiles = 2;  // tiles of weight rows that share the activations
+constexpr int kChunkBlocks =
+    8;  // blocks decoded at once: they and those of 16 tokens fit the first-level cache
+constexpr std::int64_t kFewestTokens = 4;
 
-/// One token in the form of tiles, behind its AVX-512 form: [coarse, middle][even columns, odd columns] of
-/// each block, the fine digits of each block, and for each block its scale and whether the fine digits count.
-struct TokenDigits {
-  const std::int8_t (*digits)[2][32];
-  const std::int8_t (*fine)[32];
-  const float* scales;
-  const std::uint8_t* has_fine;
+/// One token in the form of tiles, behind its AVX-512 form: of each block value * scale of the activations
+/// from 2^-3 and of those below; for each block whether there are any below.
+struct TokenValues {
+  const bf16 (*values)[2][32];
+  const std::uint8_t* has_low;
 
-  TokenDigits(const std::byte* prepared, std::int64_t cols) {
+  TokenValues(const std::byte* prepared, std::int64_t cols) {
     const std::byte* p = prepared + limb_prepared_bytes(cols);
-    const std::int64_t blocks = cols / 32;
-    digits = reinterpret_cast<const std::int8_t(*)[2][32]>(p);
-    fine = reinterpret_cast<const std::int8_t(*)[32]>(p + 64 * blocks);
-    scales = reinterpret_cast<const float*>(p + 96 * blocks);
-    has_fine = reinterpret_cast<const std::uint8_t*>(p + 100 * blocks);
+    values = reinterpret_cast<const bf16(*)[2][32]>(p);
+    has_low = reinterpret_cast<const std::uint8_t*>(p + 4 * cols);
   }
 };
 
+/// An odd number of cache lines, so that the rows of a tile do not compete for the same lines of the cache.
 std::int64_t prepared_bytes(std::int64_t cols) {
-  return limb_prepared_bytes(cols) + (101 * (cols / 32) + 63) / 64 * 64;
+  const std::int64_t bytes = limb_prepared_bytes(cols) + 4 * cols + cols / 32;
+  return (bytes + 63) / 64 * 64 | 64;
 }
 
 void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t cols, std::byte* prepared) {
   kAvx512Kernels.prepare(codes, scales, cols, prepared);
   const LimbGroup* groups = limb_groups(prepared, cols);
-  std::byte* p = prepared + limb_prepared_bytes(cols);
-  const std::int64_t blocks = cols / 32;
-  for (std::int64_t b = 0; b < blocks; ++b) {
+  const TokenValues token(prepared, cols);
+  const F16 zero = set1(0.0f), smallest = set1(0x1p-3f), unit = set1(kE4m3Unit);
+  for (std::int64_t b = 0; b < cols / 32; ++b) {
     const LimbGroup& g = groups[b / 4];
-    for (int odd = 0; odd < 2; ++odd) {
-      const std::int64_t at = b % 4 * 16;
-      std::memcpy(p + 64 * b + 16 * odd, g.coarse[odd] + at, 16);
-      std::memcpy(p + 64 * b + 32 + 16 * odd, g.middle[odd] + at, 16);
-      std::memcpy(p + 64 * blocks + 32 * b + 16 * odd, g.fine[odd] + at, 16);
-    }
-    std::memcpy(p + 96 * blocks + 4 * b, &g.scale[b % 4 * 4], sizeof(float));
-    p[100 * blocks + b] = std::byte{g.has_fine};
+    const F16 scale = set1(g.scale[b % 4 * 4] * (g.has_fine ? 0x1p10f : 0x1p7f));
+    const Pair raw = decode_e4m3(codes + 32 * b);
+    const Pair all{raw.even * unit, raw.odd * unit};
+    const auto upper = [&](const F16& x) { return if_less(max(x, zero - x), smallest, zero, x); };
+    const Pair high{upper(all.even), upper(all.odd)}, low{all.even - high.even, all.odd - high.odd};
+    auto* values = const_cast<bf16(*)[32]>(token.values[b]);
+    store_pairs(values[0], {high.even * scale, high.odd * scale});
+    store_pairs(values[1], {low.even * scale, low.odd * scale});
+    const_cast<std::uint8_t*>(token.has_low)[b] = any(shift_left<1>(bits(low.even) | bits(low.odd)));
   }
 }
 
-/// The tile registers for as long as it lives: 0 .. 3 sums [token][row], 4 and 5 codes of rows, 6 and 7
-/// digits of tokens.
+/// The tile registers for as long as it lives: 0 and 1 sums [token][row], 2 and 3 codes [pair of
+/// columns][row], 4 values [token][column].
 class TileRegisters {
  public:
-  TileRegisters() {
+  explicit TileRegisters(std::int64_t tokens) {
     Config config{};
-    for (int i = 0; i < 8; ++i) {
-      const bool codes = i == 4 || i == 5, digits = i > 5;
-      config.rows[i] = codes ? 8 : kTokens;
-      config.row_bytes[i] = digits ? 32 : 64;
+    for (int i = 0; i < 5; ++i) {
+      config.rows[i] = static_cast<std::uint8_t>(i == 2 || i == 3 ? 16 : tokens);
+      config.row_bytes[i] = 64;
     }
+    order_memory();
     _tile_loadconfig(&config);
   }
   ~TileRegisters() { _tile_release(); }
   TileRegisters(const TileRegisters&) = delete;
   TileRegisters& operator=(const TileRegisters&) = delete;
+
+  // The intrinsics do not tell the compiler which memory the tile loads read.
+  static void order_memory() { __asm__ volatile("" ::: "memory"); }
 
  private:
   struct alignas(64) Config {
@@ -96,146 +104,136 @@ class TileRegisters {
   };
 };
 
-inline void store_signed_codes(Words packed, std::uint8_t* even, std::uint8_t* odd) {
-  const __m512i table =
-      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12));
-  _mm512_store_si512(even, _mm512_permutexvar_epi8(packed, table));
-  _mm512_store_si512(odd, _mm512_permutexvar_epi8(_mm512_srli_epi16(packed, 4), table));
-}
+/// Decoded weights of some blocks of sixteen rows, and the running sums of all tokens with them.
+struct alignas(64) WeightTiles {
+  std::uint32_t pairs[kChunkBlocks][16][kTileRows];  ///< two columns as bf16
+  float scales[kChunkBlocks][kTileRows];
+  float sums[kTileTokens][kTileRows];
 
-/// Sums of one block, [digit][row tile][token][row].
-struct alignas(64) DigitSums {
-  std::int32_t digit[3][kRowTiles][kTokens][kTileRows];
+  void decode(const TileRows& rows, std::int64_t block, std::int64_t count) {
+    decode_scales(rows, block, count, scales);
+    // Of each double word its byte `i`: the nibbles go to the bottom of two 16-bit words, which look up a
+    // value.
+    const __m512i nibbles = _mm512_set1_epi64(0x0024'0020'0004'0000), next = _mm512_set1_epi8(8);
+    const __m512i table = _mm512_broadcast_i64x4(_mm256_setr_epi16(
+        0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0, short(0xbf00), short(0xbf80),
+        short(0xbfc0), short(0xc000), short(0xc040), short(0xc080), short(0xc0c0)));
+    read_codes(rows, block, count, [&](Words w, std::int64_t b, int word) {
+      __m512i at = nibbles;
+      for (int i = 0; i < 4; ++i, at = _mm512_add_epi8(at, next)) {
+        const __m512i values = _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(at, w), table);
+        _mm512_store_si512(pairs[b][4 * word + i], values);
+      }
+    });
+  }
 };
 
-/// Sixteen tokens, `stride` bytes apart.
+/// Up to sixteen tokens, `stride` bytes apart.
 struct TokenTile {
-  TokenDigits first;
-  std::int64_t stride;
+  TokenValues first;
+  std::int64_t stride, count;
   template <class T>
-  const T* token(int t, const T* p) const {
+  const T* token(std::int64_t t, const T* p) const {
     return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(p) + t * stride);
   }
 };
 
-/// Scales of sixteen tokens and some blocks, gathered from their tokens; which fine digits count.
-struct TokenScales {
-  float scale[kTokens][kTileBlocks];
-  std::uint8_t has_fine[kTokens][kTileBlocks];
-  std::uint8_t any_fine[kTileBlocks];
-
-  TokenScales(const TokenTile& x, std::int64_t block, std::int64_t count) {
+/// Which of the blocks [block, block + count) have low values, for any of the tokens.
+struct LowBlocks {
+  std::uint8_t any[kChunkBlocks];
+  LowBlocks(const TokenTile& x, std::int64_t block, std::int64_t count) {
     const auto mask = static_cast<__mmask16>((1u << count) - 1);
-    __m128i any = _mm_setzero_si128();
-    for (int t = 0; t < kTokens; ++t) {
-      const __m128i fine = _mm_maskz_loadu_epi8(mask, x.token(t, x.first.has_fine + block));
-      _mm512_storeu_ps(scale[t], _mm512_maskz_loadu_ps(mask, x.token(t, x.first.scales + block)));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(has_fine[t]), fine);
-      any = _mm_or_si128(any, fine);
-    }
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(any_fine), any);
+    __m128i found = _mm_setzero_si128();
+    for (std::int64_t t = 0; t < x.count; ++t)
+      found = _mm_or_si128(found, _mm_maskz_loadu_epi8(mask, x.token(t, x.first.has_low + block)));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(any), found);
   }
 };
 
-// The intrinsics do not tell the compiler which memory the tile loads read.
-inline void order_memory() {
-  __asm__ volatile("" ::: "memory");
-}
+/// Sums of some blocks, [row tile][block][token][row].
+struct alignas(64) BlockSums {
+  float sums[kRowTiles][kChunkBlocks][kTokens][kTileRows];
+};
 
-inline void multiply(const TileScratch* s, std::int64_t b, const TokenTile& x, std::int64_t block,
-                     DigitSums& out) {
-  _tile_loadd(4, s[0].codes[b], 64);
-  _tile_loadd(5, s[1].codes[b], 64);
-  _tile_loadd(6, x.first.digits[block][0], x.stride);
-  _tile_loadd(7, x.first.digits[block][1], x.stride);
+inline void multiply(const WeightTiles* w, std::int64_t b, const TokenTile& x, std::int64_t block, bool low,
+                     BlockSums& out) {
   _tile_zero(0);
   _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  _tile_dpbssd(0, 6, 4);
-  _tile_dpbssd(1, 6, 5);
-  _tile_dpbssd(2, 7, 4);
-  _tile_dpbssd(3, 7, 5);
-  _tile_stored(0, out.digit[0][0], 64);
-  _tile_stored(1, out.digit[0][1], 64);
-  _tile_stored(2, out.digit[1][0], 64);
-  _tile_stored(3, out.digit[1][1], 64);
+  _tile_loadd(2, w[0].pairs[b], 64);
+  _tile_loadd(3, w[1].pairs[b], 64);
+  _tile_loadd(4, x.first.values[block][0], x.stride);
+  _tile_dpbf16ps(0, 4, 2);
+  _tile_dpbf16ps(1, 4, 3);
+  if (low) {
+    _tile_loadd(4, x.first.values[block][1], x.stride);
+    _tile_dpbf16ps(0, 4, 2);
+    _tile_dpbf16ps(1, 4, 3);
+  }
+  _tile_stored(0, out.sums[0][b], 64);
+  _tile_stored(1, out.sums[1][b], 64);
 }
 
-inline void multiply_fine(const TileScratch* s, std::int64_t b, const TokenTile& x, std::int64_t block,
-                          DigitSums& out) {
-  _tile_loadd(4, s[0].codes[b], 64);
-  _tile_loadd(5, s[1].codes[b], 64);
-  _tile_loadd(6, x.first.fine[block], x.stride);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_dpbssd(0, 6, 4);
-  _tile_dpbssd(1, 6, 5);
-  _tile_stored(0, out.digit[2][0], 64);
-  _tile_stored(1, out.digit[2][1], 64);
-}
-
-// Adds the sums of one block, scaled, to s[tile].sums [token][row].
-template <bool kFine>
-inline void add_block(TileScratch* s, std::int64_t b, const TokenScales& x, std::int64_t first,
-                      const DigitSums& product) {
-  for (int tile = 0; tile < kRowTiles; ++tile) {
-    const __m512 weight_scale = _mm512_load_ps(s[tile].scales[b]);
+// Adds the scaled sums of `count` blocks to those of tokens t .. t+15. A scaled sum is exact, so a fused and
+// a separate multiplication agree.
+inline void add_sums(WeightTiles& w, const float (*blocks)[kTokens][kTileRows], std::int64_t count,
+                     std::int64_t t) {
+  __m512 total[kTokens];
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) {
-      const __m512i coarse = _mm512_slli_epi32(_mm512_load_si512(product.digit[0][tile][t]), 8);
-      __m512i sum = _mm512_add_epi32(coarse, _mm512_load_si512(product.digit[1][tile][t]));
-      if (kFine && x.has_fine[t][b] != 0) {
-        sum = _mm512_add_epi32(_mm512_slli_epi32(sum, 3), _mm512_load_si512(product.digit[2][tile][t]));
-      }
-      const __m512 scale = _mm512_mul_ps(weight_scale, _mm512_set1_ps(x.scale[t][b]));
-      float* total = s[tile].sums[first + t];
-      _mm512_store_ps(total,
-                      _mm512_add_ps(_mm512_load_ps(total), _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale)));
-    }
-  }
-}
-
-// Adds blocks [block, block + count) of sixteen tokens. The tiles work one block ahead of the sums.
-inline void add_tokens(TileScratch* s, const TokenTile& x, std::int64_t block, std::int64_t count,
-                       std::int64_t first) {
-  const TokenScales scales(x, block, count);
-  DigitSums products[2];
-  const auto add = [&](std::int64_t b) {
-    DigitSums& product = products[b % 2];
-    if (scales.any_fine[b] == 0) return add_block<false>(s, b, scales, first, product);
-    multiply_fine(s, b, x, block + b, product);
-    add_block<true>(s, b, scales, first, product);
-  };
-  order_memory();
+  for (int i = 0; i < kTokens; ++i) total[i] = _mm512_load_ps(w.sums[t + i]);
   for (std::int64_t b = 0; b < count; ++b) {
-    multiply(s, b, x, block + b, products[b % 2]);
-    if (b > 0) add(b - 1);
+    const __m512 scale = _mm512_load_ps(w.scales[b]);
+#pragma GCC unroll 16
+    for (int i = 0; i < kTokens; ++i)
+      total[i] = _mm512_fmadd_ps(_mm512_load_ps(blocks[b][i]), scale, total[i]);
   }
-  add(count - 1);
+#pragma GCC unroll 16
+  for (int i = 0; i < kTokens; ++i) _mm512_store_ps(w.sums[t + i], total[i]);
 }
 
-// Rows r .. r+count-1 of `tokens` tokens, a multiple of sixteen.
-inline void tile_rows(const Fp4Matrix& w, const QuantizedActivations& x, std::int64_t r, std::int64_t count,
-                      std::int64_t first, std::int64_t tokens, bf16* y, std::int64_t y_stride) {
-  TileScratch s[kRowTiles];
-  for (TileScratch& tile : s) std::memset(tile.sums, 0, sizeof tile.sums);
+// Blocks [block, block + count) of tokens t .. t+15.
+inline void add_blocks(WeightTiles* w, const TokenTile& x, std::int64_t block, std::int64_t count,
+                       std::int64_t t, BlockSums& products) {
+  const LowBlocks low(x, block, count);
+  TileRegisters::order_memory();
+  for (std::int64_t b = 0; b < count; ++b) multiply(w, b, x, block + b, low.any[b] != 0, products);
+  for (int i = 0; i < kRowTiles; ++i) add_sums(w[i], products.sums[i], count, t);
+}
+
+// Rows r .. r+count-1 of `tokens` tokens, whole tiles of them but for one.
+inline void tile_product(const Fp4Matrix& w, const QuantizedActivations& x, std::int64_t r,
+                         std::int64_t count, std::int64_t first, std::int64_t tokens, bf16* y,
+                         std::int64_t y_stride) {
+  WeightTiles tiles[kRowTiles];
+  for (WeightTiles& tile : tiles) std::memset(tile.sums, 0, sizeof tile.sums);
+  BlockSums products;
+  if (tokens < kTokens) std::memset(&products, 0, sizeof products);
   const std::int64_t low = count < kTileRows ? count : kTileRows, high = count - low;
   const TileRows rows[kRowTiles] = {{w, r, low}, {w, high > 0 ? r + low : r, high > 0 ? high : low}};
   const std::int64_t blocks = w.cols / 32, stride = x.prepared(1) - x.prepared(0);
-  for (std::int64_t b = 0; b < blocks; b += kTileBlocks) {
-    const std::int64_t n = blocks - b < kTileBlocks ? blocks - b : kTileBlocks;
-    for (int tile = 0; tile < kRowTiles; ++tile) {
-      decode_scales(rows[tile], b, n, s[tile]);
-      decode_codes(rows[tile], b, n, s[tile], store_signed_codes);
-    }
+  for (std::int64_t b = 0; b < blocks; b += kChunkBlocks) {
+    const std::int64_t n = blocks - b < kChunkBlocks ? blocks - b : kChunkBlocks;
+    for (int i = 0; i < kRowTiles; ++i) tiles[i].decode(rows[i], b, n);
     for (std::int64_t t = 0; t < tokens; t += kTokens) {
-      add_tokens(s, {TokenDigits(x.prepared(first + t), w.cols), stride}, b, n, t);
+      const TokenTile tile{TokenValues(x.prepared(first + t), w.cols), stride,
+                           tokens - t < kTokens ? tokens - t : kTokens};
+      add_blocks(tiles, tile, b, n, t, products);
     }
   }
   for (std::int64_t t = 0; t < tokens; ++t) {
     for (std::int64_t i = 0; i < count; ++i) {
-      y[(first + t) * y_stride + r + i] = bf16(s[i / kTileRows].sums[t][i % kTileRows]);
+      y[(first + t) * y_stride + r + i] = bf16(tiles[i / kTileRows].sums[t][i % kTileRows]);
+    }
+  }
+}
+
+void multiply_tokens(const Fp4Matrix& w, const QuantizedActivations& x, Range tokens, Range rows, bf16* y,
+                     std::int64_t y_stride) {
+  constexpr std::int64_t kRows = kRowTiles * kTileRows;
+  const TileRegisters registers(tokens.size() < kTokens ? tokens.size() : kTokens);
+  for (std::int64_t first = tokens.begin; first < tokens.end; first += kTileTokens) {
+    const std::int64_t n = tokens.end - first < kTileTokens ? tokens.end - first : kTileTokens;
+    for (std::int64_t r = rows.begin; r < rows.end; r += kRows) {
+      tile_product(w, x, r, rows.end - r < kRows ? rows.end - r : kRows, first, n, y, y_stride);
     }
   }
 }
@@ -243,18 +241,9 @@ inline void tile_rows(const Fp4Matrix& w, const QuantizedActivations& x, std::in
 void fp4_product(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, bf16* y,
                  std::int64_t y_stride) {
   if (x.tokens() == 1) return fp4_single_token(w, x, rows, y);
-  const std::int64_t whole = x.tokens() / kTokens * kTokens;
-  if (whole > 0) {
-    const TileRegisters registers;
-    for (std::int64_t first = 0; first < whole; first += kTileTokens) {
-      const std::int64_t tokens = whole - first < kTileTokens ? whole - first : kTileTokens;
-      constexpr std::int64_t kRows = kRowTiles * kTileRows;
-      for (std::int64_t r = rows.begin; r < rows.end; r += kRows) {
-        const std::int64_t count = rows.end - r < kRows ? rows.end - r : kRows;
-        tile_rows(w, x, r, count, first, tokens, y, y_stride);
-      }
-    }
-  }
+  const std::int64_t whole = x.tokens() / kTokens * kTokens, rest = x.tokens() - whole;
+  if (whole > 0) multiply_tokens(w, x, {0, whole}, rows, y, y_stride);
+  if (rest >= kFewestTokens) return multiply_tokens(w, x, {whole, x.tokens()}, rows, y, y_stride);
   fp4_tiles(w, x, {whole, x.tokens()}, rows, y, y_stride);
 }
 

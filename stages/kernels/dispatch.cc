@@ -50,10 +50,10 @@ bool has_avx512() {
 
 bool has_amx() {
   constexpr std::uint64_t kTiles = 0x60000;
-  constexpr std::uint32_t kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+  constexpr std::uint32_t kAmxTile = 1u << 24, kAmxBf16 = 1u << 22;
   std::uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!has_avx512() || !saves(kTiles) || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  if ((d & kAmxTile) == 0 || (d & kAmxInt8) == 0) return false;
+  if ((d & kAmxTile) == 0 || (d & kAmxBf16) == 0) return false;
   // Linux hands the tile registers only to processes that ask.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

@@ -12,7 +12,7 @@ extern const Kernels kAvx2Kernels;
 /// AVX-512 F, BW, DQ, VL, VBMI and VNNI.
 extern const Kernels kAvx512Kernels;
 
-/// AVX-512 with the byte products of AMX.
+/// AVX-512 with the bf16 products of AMX.
 extern const Kernels kAmxKernels;
 
 /// Asks for the cache line of `p`, which may lie behind the end of its array.
