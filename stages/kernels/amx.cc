@@ -107,11 +107,14 @@ class TileRegisters {
 /// Decoded weights of some blocks of sixteen rows, and the running sums of all tokens with them.
 struct alignas(64) WeightTiles {
   std::uint32_t pairs[kChunkBlocks][16][kTileRows];  ///< two columns as bf16
-  float scales[kChunkBlocks][kTileRows];
+  float scales[kTileBlocks][kTileRows];
   float sums[kTileTokens][kTileRows];
 
-  void decode(const TileRows& rows, std::int64_t block, std::int64_t count) {
-    decode_scales(rows, block, count, scales);
+  /// Blocks [block, block + count) of `all`.
+  void decode(const TileRows& rows, std::int64_t block, std::int64_t count, std::int64_t all) {
+    if (block % kTileBlocks == 0) {
+      decode_scales(rows, block, all - block < kTileBlocks ? all - block : kTileBlocks, scales);
+    }
     // Of each double word its byte `i`: the nibbles go to the bottom of two 16-bit words, which look up a
     // value.
     const __m512i nibbles = _mm512_set1_epi64(0x0024'0020'0004'0000), next = _mm512_set1_epi8(8);
@@ -175,13 +178,13 @@ inline void multiply(const WeightTiles* w, std::int64_t b, const TokenTile& x, s
 
 // Adds the scaled sums of `count` blocks to those of tokens t .. t+15. A scaled sum is exact, so a fused and
 // a separate multiplication agree.
-inline void add_sums(WeightTiles& w, const float (*blocks)[kTokens][kTileRows], std::int64_t count,
-                     std::int64_t t) {
+inline void add_sums(WeightTiles& w, const float (*blocks)[kTokens][kTileRows], std::int64_t block,
+                     std::int64_t count, std::int64_t t) {
   __m512 total[kTokens];
 #pragma GCC unroll 16
   for (int i = 0; i < kTokens; ++i) total[i] = _mm512_load_ps(w.sums[t + i]);
   for (std::int64_t b = 0; b < count; ++b) {
-    const __m512 scale = _mm512_load_ps(w.scales[b]);
+    const __m512 scale = _mm512_load_ps(w.scales[(block + b) % kTileBlocks]);
 #pragma GCC unroll 16
     for (int i = 0; i < kTokens; ++i)
       total[i] = _mm512_fmadd_ps(_mm512_load_ps(blocks[b][i]), scale, total[i]);
@@ -196,7 +199,7 @@ inline void add_blocks(WeightTiles* w, const TokenTile& x, std::int64_t block, s
   const LowBlocks low(x, block, count);
   TileRegisters::order_memory();
   for (std::int64_t b = 0; b < count; ++b) multiply(w, b, x, block + b, low.any[b] != 0, products);
-  for (int i = 0; i < kRowTiles; ++i) add_sums(w[i], products.sums[i], count, t);
+  for (int i = 0; i < kRowTiles; ++i) add_sums(w[i], products.sums[i], block, count, t);
 }
 
 // Rows r .. r+count-1 of `tokens` tokens, whole tiles of them but for one.
@@ -208,11 +211,13 @@ inline void tile_product(const Fp4Matrix& w, const QuantizedActivations& x, std:
   BlockSums products;
   if (tokens < kTokens) std::memset(&products, 0, sizeof products);
   const std::int64_t low = count < kTileRows ? count : kTileRows, high = count - low;
-  const TileRows rows[kRowTiles] = {{w, r, low}, {w, high > 0 ? r + low : r, high > 0 ? high : low}};
+  constexpr std::int64_t kAhead = kRowTiles * kTileRows;
+  const TileRows rows[kRowTiles] = {{w, r, low, kAhead},
+                                    {w, high > 0 ? r + low : r, high > 0 ? high : low, kAhead}};
   const std::int64_t blocks = w.cols / 32, stride = x.prepared(1) - x.prepared(0);
   for (std::int64_t b = 0; b < blocks; b += kChunkBlocks) {
     const std::int64_t n = blocks - b < kChunkBlocks ? blocks - b : kChunkBlocks;
-    for (int i = 0; i < kRowTiles; ++i) tiles[i].decode(rows[i], b, n);
+    for (int i = 0; i < kRowTiles; ++i) tiles[i].decode(rows[i], b, n, blocks);
     for (std::int64_t t = 0; t < tokens; t += kTokens) {
       const TokenTile tile{TokenValues(x.prepared(first + t), w.cols), stride,
                            tokens - t < kTokens ? tokens - t : kTokens};
@@ -220,9 +225,9 @@ inline void tile_product(const Fp4Matrix& w, const QuantizedActivations& x, std:
     }
   }
   for (std::int64_t t = 0; t < tokens; ++t) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      y[(first + t) * y_stride + r + i] = bf16(tiles[i / kTileRows].sums[t][i % kTileRows]);
-    }
+    bf16* out = y + (first + t) * y_stride + r;
+    part_store(out, part_load(tiles[0].sums[t]), low);
+    if (high > 0) part_store(out + low, part_load(tiles[1].sums[t]), high);
   }
 }
 
