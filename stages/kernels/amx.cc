@@ -211,7 +211,7 @@ inline void tile_product(const Fp4Matrix& w, const QuantizedActivations& x, std:
   BlockSums products;
   if (tokens < kTokens) std::memset(&products, 0, sizeof products);
   const std::int64_t low = count < kTileRows ? count : kTileRows, high = count - low;
-  constexpr std::int64_t kAhead = kRowTiles * kTileRows;
+  constexpr std::int64_t kAhead = 16 * kChunkBlocks;  // the next chunk of a row
   const TileRows rows[kRowTiles] = {{w, r, low, kAhead},
                                     {w, high > 0 ? r + low : r, high > 0 ? high : low, kAhead}};
   const std::int64_t blocks = w.cols / 32, stride = x.prepared(1) - x.prepared(0);
