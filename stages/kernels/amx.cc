@@ -123,6 +123,7 @@ struct alignas(64) WeightTiles {
         short(0xbfc0), short(0xc000), short(0xc040), short(0xc080), short(0xc0c0)));
     read_codes(rows, block, count, [&](Words w, std::int64_t b, int word) {
       __m512i at = nibbles;
+#pragma GCC unroll 16
       for (int i = 0; i < 4; ++i, at = _mm512_add_epi8(at, next)) {
         const __m512i values = _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(at, w), table);
         _mm512_store_si512(pairs[b][4 * word + i], values);
