@@ -19,7 +19,7 @@ packages() {
     ubuntu-24.04) ;;
     *) say "${PRETTY_NAME:-this system} is not one this script knows; trying Ubuntu 24.04's package names" ;;
   esac
-  local wanted=(g++ cmake ninja-build libtbb-dev libyaml-cpp-dev libfmt-dev libicu-dev
+  local wanted=(g++ cmake ninja-build libtbb-dev libyaml-cpp-dev libfmt-dev libicu-dev liburing-dev
     "libboost-program-options${boost}-dev" "libboost-json${boost}-dev" libgtest-dev libgmock-dev libbenchmark-dev)
   local missing=() name
   for name in "${wanted[@]}"; do

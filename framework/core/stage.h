@@ -54,6 +54,8 @@ class Opening {
   Console& console() const { return console_; }
   /// Long loads ask now and then, and return early with success.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  /// The same for those who wait outside `open`; valid as long as the node or service.
+  const std::atomic<bool>& cancel_flag() const { return cancelled_; }
   /// Counts for this node or service; a service keeps a copy.
   const Telemetry& telemetry() const { return telemetry_; }
 

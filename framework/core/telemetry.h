@@ -66,6 +66,11 @@ class Telemetry {
   /// `name` must outlive the span; `kind` is what the time is spent on.
   Span span(std::string_view name, Executor kind = Executor::io) const { return {*this, name, kind}; }
 
+  /// A span that has ended, for what does not begin and end in one scope.
+  void record(std::string_view name, Executor kind, std::int64_t begin, std::int64_t end) const {
+    if (sink_) sink_->span(owner_, name, kind, begin, end);
+  }
+
   /// Nanoseconds of the steady clock, the time base of all spans.
   static std::int64_t now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -28,7 +28,7 @@ void EngramTables::describe(flow::ServiceSpec<Options>& spec) {
   spec.doc(
       "Engram n-gram tables: the hash from token ids to rows, and the rows, read from the shards or held in "
       "memory.");
-  spec.uses(kModel).uses(kVocabulary);
+  spec.uses(kModel).uses(kVocabulary).uses(kIo);
   spec.option("resident", &Options::resident,
               "hold the whole tables in memory instead of reading rows on demand");
 }
@@ -58,6 +58,7 @@ Status EngramTables::bind(const flow::Opening& opening) {
 
 Status EngramTables::open(const flow::Opening& opening) {
   FLOW_TRY(bind(opening));
+  reader_ = std::make_unique<Reader>(opening.service(kIo));
   if (!options_.resident) return {};
   for (Table& table : tables_) FLOW_TRY(load(table, opening));
   return {};
@@ -81,7 +82,7 @@ Status EngramTables::load(Table& table, const flow::Opening& opening) {
   for (auto [tensor, memory] :
        {std::pair{table.codes, &table.resident_codes}, {table.scales, &table.resident_scales}}) {
     memory->resize(tensor->bytes());
-    for (std::uint64_t at = 0; at < memory->size(); at += kChunk) {
+    for (std::uint64_t at = 0; at < memory->size() && !opening.cancelled(); at += kChunk) {
       const std::uint64_t size = std::min<std::uint64_t>(kChunk, memory->size() - at);
       FLOW_TRY(model_->checkpoint().read(*tensor, at, std::span(*memory).subspan(at, size)));
       if (memory->size() > kChunk) {
@@ -93,43 +94,69 @@ Status EngramTables::load(Table& table, const flow::Opening& opening) {
   return {};
 }
 
-Status EngramTables::fetch(const Table& table, std::span<const std::int64_t> rows, std::byte* codes,
-                           std::byte* scales) const {
+EngramTables::Packed EngramTables::copy(const Table& table, std::span<const std::int64_t> rows) const {
   const std::int64_t width = model_->config().engram_head_dim, groups = width / kGroup;
-  if (options_.resident) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::memcpy(codes + static_cast<std::int64_t>(i) * width, table.resident_codes.data() + rows[i] * width,
-                  static_cast<std::size_t>(width));
-      std::memcpy(scales + static_cast<std::int64_t>(i) * groups,
-                  table.resident_scales.data() + rows[i] * groups, static_cast<std::size_t>(groups));
-    }
-    return {};
+  const auto count = static_cast<std::int64_t>(rows.size());
+  Packed packed{Rows<std::uint8_t>(count, width), Rows<std::uint8_t>(count, groups)};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = rows[static_cast<std::size_t>(i)];
+    std::memcpy(packed.codes.row(i), table.resident_codes.data() + row * width,
+                static_cast<std::size_t>(width));
+    std::memcpy(packed.scales.row(i), table.resident_scales.data() + row * groups,
+                static_cast<std::size_t>(groups));
   }
-  FLOW_ASSIGN(const GatherCount a, model_->checkpoint().gather_rows(*table.codes, rows, codes, width));
-  FLOW_ASSIGN(const GatherCount b, model_->checkpoint().gather_rows(*table.scales, rows, scales, groups));
+  return packed;
+}
+
+Result<EngramTables::Packed> EngramTables::read(const Table& table,
+                                                std::span<const std::int64_t> rows) const {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const std::int64_t width = model_->config().engram_head_dim;
+  Packed packed{Rows<std::uint8_t>(count, width), Rows<std::uint8_t>(count, width / kGroup)};
+  std::vector<Read> reads;
+  for (auto [tensor, out] : {std::pair{table.codes, &packed.codes}, {table.scales, &packed.scales}}) {
+    const auto size = static_cast<std::uint64_t>(out->cols());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto row = static_cast<std::uint64_t>(rows[static_cast<std::size_t>(i)]);
+      reads.push_back({&model_->checkpoint().file_of(*tensor), tensor->begin + row * size,
+                       std::as_writable_bytes(std::span(out->row(i), size))});
+    }
+  }
+  FLOW_TRY(reader_->read(std::move(reads)).in(table.codes->name));
   const std::lock_guard lock(mutex_);
-  asked_ += rows.size();
-  read_ += static_cast<std::uint64_t>(a.reads + b.reads);
-  bytes_ += static_cast<std::uint64_t>(a.bytes + b.bytes);
-  return {};
+  distinct_ += rows.size();
+  bytes_ += packed.codes.bytes().size() + packed.scales.bytes().size();
+  return packed;
 }
 
 Result<Rows<bf16>> EngramTables::gather(int slot, std::span<const std::int64_t> rows) const {
-  const std::int64_t width = model_->config().engram_head_dim, count = static_cast<std::int64_t>(rows.size());
-  Rows<std::uint8_t> codes(count, width), scales(count, width / kGroup);
-  FLOW_TRY(fetch(tables_[static_cast<std::size_t>(slot)], rows, reinterpret_cast<std::byte*>(codes.data()),
-                 reinterpret_cast<std::byte*>(scales.data())));
-  Rows<bf16> out(count, width);
-  for (std::int64_t i = 0; i < count; ++i) {
-    model_->kernels().dequantize_fp8(codes.row(i), scales.row(i), width, out.row(i));
+  const Table& table = tables_[static_cast<std::size_t>(slot)];
+  for (const std::int64_t row : rows) {
+    if (row < 0 || row >= table.codes->shape[0])
+      return flow::errorf("{}: has no row {} (it has {})", table.codes->name, row, table.codes->shape[0]);
   }
+  std::vector<std::int64_t> distinct(rows.begin(), rows.end());
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  FLOW_ASSIGN(const Packed packed,
+              options_.resident ? Result<Packed>(copy(table, distinct)) : read(table, distinct));
+  const std::int64_t width = packed.codes.cols();
+  Rows<bf16> out(static_cast<std::int64_t>(rows.size()), width);
+  for (std::int64_t i = 0; i < out.rows(); ++i) {
+    const std::int64_t row = rows[static_cast<std::size_t>(i)];
+    const auto at = std::lower_bound(distinct.begin(), distinct.end(), row) - distinct.begin();
+    model_->kernels().dequantize_fp8(packed.codes.row(at), packed.scales.row(at), width, out.row(i));
+  }
+  const std::lock_guard lock(mutex_);
+  asked_ += rows.size();
   return out;
 }
 
 void EngramTables::close(flow::RunReport& report) {
   if (tables_.empty()) return;
-  report.set("engram",
-             {{"rows", asked_}, {"reads", read_}, {"bytes_read", bytes_}, {"resident", options_.resident}});
+  report.set(
+      "engram",
+      {{"rows", asked_}, {"rows_read", distinct_}, {"bytes_read", bytes_}, {"resident", options_.resident}});
 }
 
 FLOW_REGISTER_SERVICE(EngramTables);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stages/engram/hash.h"
+#include "stages/model/io/storage.h"
 #include "stages/model/model.h"
 #include "stages/model/rows.h"
 #include "stages/text/vocabulary.h"
@@ -19,7 +20,7 @@ EngramParams engram_params(const ModelConfig& config);
 /// Rows of the Engram tables, gathered from the shards or from memory.
 ///
 /// A row is engram_head_dim E4M3 codes with one E8M0 scale for 32 columns. Rows asked for twice are read
-/// once, in file order. Source: reference `Engram`; MODEL "Engram".
+/// once, all of a pass together, in file order. Source: reference `Engram`; MODEL "Engram".
 class EngramTables final : public flow::Service {
  public:
   struct Options {
@@ -46,15 +47,19 @@ class EngramTables final : public flow::Service {
   };
   flow::Status bind(const flow::Opening& opening);
   flow::Status load(Table& table, const flow::Opening& opening);
-  flow::Status fetch(const Table& table, std::span<const std::int64_t> rows, std::byte* codes,
-                     std::byte* scales) const;
+  struct Packed {
+    Rows<std::uint8_t> codes, scales;
+  };
+  Packed copy(const Table& table, std::span<const std::int64_t> rows) const;
+  flow::Result<Packed> read(const Table& table, std::span<const std::int64_t> rows) const;
 
   Options options_;
   std::shared_ptr<Model> model_;
   std::optional<EngramHasher> hasher_;
   std::vector<Table> tables_;
+  std::unique_ptr<Reader> reader_;
   mutable std::mutex mutex_;
-  mutable std::uint64_t asked_ = 0, read_ = 0, bytes_ = 0;
+  mutable std::uint64_t asked_ = 0, distinct_ = 0, bytes_ = 0;
 };
 
 inline constexpr flow::Uses<EngramTables> kEngram{"engram", "Engram hash and tables"};

@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 
 #include "stages/model/checkpoint_index.h"
 #include "stages/model/file.h"
@@ -219,59 +217,6 @@ Result<std::vector<std::byte>> Checkpoint::read(const TensorInfo& tensor) const 
   std::vector<std::byte> bytes(tensor.bytes());
   FLOW_TRY(read(tensor, 0, bytes));
   return bytes;
-}
-
-namespace {
-
-/// The rows asked for, in the order of the file.
-class RowOrder {
- public:
-  explicit RowOrder(std::span<const std::int64_t> rows) : rows_(rows), order_(rows.size()) {
-    std::iota(order_.begin(), order_.end(), 0);
-    std::ranges::sort(order_, {}, [&](std::size_t i) { return std::pair(rows[i], i); });
-  }
-  std::size_t size() const { return order_.size(); }
-  /// Position in the request of the i-th row in file order.
-  std::size_t request(std::size_t i) const { return order_[i]; }
-  std::int64_t row(std::size_t i) const { return rows_[order_[i]]; }
-  bool repeats(std::size_t i) const { return i > 0 && row(i) == row(i - 1); }
-  /// Whether row i starts a new read: it neither repeats nor follows its predecessor.
-  bool starts_run(std::size_t i) const { return i == 0 || row(i) > row(i - 1) + 1; }
-
- private:
-  std::span<const std::int64_t> rows_;
-  std::vector<std::size_t> order_;
-};
-
-}  // namespace
-
-Result<GatherCount> Checkpoint::gather_rows(const TensorInfo& tensor, std::span<const std::int64_t> rows,
-                                            std::byte* out, std::int64_t out_stride) const {
-  const std::int64_t count = tensor.shape.empty() ? 0 : tensor.shape[0];
-  for (const std::int64_t row : rows)
-    if (row < 0 || row >= count) return errorf("{}: has no row {} (it has {})", place(tensor), row, count);
-  if (rows.empty()) return GatherCount{};
-  const std::uint64_t row_bytes = tensor.bytes() / static_cast<std::uint64_t>(count);
-  const RowOrder order(rows);
-  const auto target = [&](std::size_t i) {
-    return out + static_cast<std::int64_t>(order.request(i)) * out_stride;
-  };
-
-  GatherCount total;
-  std::vector<iovec> pieces;
-  for (std::size_t i = 0, first = 0; i < order.size(); ++i) {
-    if (order.starts_run(i)) first = i;
-    if (!order.repeats(i)) pieces.push_back({target(i), row_bytes});
-    if (i + 1 < order.size() && !order.starts_run(i + 1)) continue;
-    total.bytes += static_cast<std::int64_t>(pieces.size() * row_bytes);
-    const std::uint64_t offset = tensor.begin + static_cast<std::uint64_t>(order.row(first)) * row_bytes;
-    FLOW_ASSIGN(const std::int64_t reads, file_of(tensor).read(offset, pieces).in(quoted(tensor)));
-    total.reads += reads;
-    pieces.clear();
-  }
-  for (std::size_t i = 1; i < order.size(); ++i)
-    if (order.repeats(i)) std::memcpy(target(i), target(i - 1), row_bytes);
-  return total;
 }
 
 }  // namespace dsv

@@ -35,12 +35,6 @@ struct TensorView {
   flow::Status check_layout(std::size_t size, std::size_t alignment) const;
 };
 
-/// What a gather asked of the disk.
-struct GatherCount {
-  std::int64_t reads = 0;  ///< read calls
-  std::int64_t bytes = 0;  ///< bytes read; rows asked for twice are read once
-};
-
 /// The open shards of one checkpoint. All const methods may be called from any number of threads.
 ///
 /// Memory: headers only (about 200 bytes a tensor); mapped pages belong to the page cache. Sizes are
@@ -89,11 +83,8 @@ class Checkpoint {
   flow::Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const;
   /// The whole tensor, copied.
   flow::Result<std::vector<std::byte>> read(const TensorInfo& tensor) const;
-
-  /// Copies rows (slices of the first dimension) to out, row i of `rows` at out + i * out_stride bytes.
-  /// Each distinct row is read once, in file order, neighbouring rows with one call.
-  flow::Result<GatherCount> gather_rows(const TensorInfo& tensor, std::span<const std::int64_t> rows,
-                                        std::byte* out, std::int64_t out_stride) const;
+  /// The file that holds the tensor, at `tensor.begin`.
+  const InputFile& file_of(const TensorInfo& tensor) const;
 
   /// Every tensor, by shard and then as in the shard's header.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
@@ -115,7 +106,6 @@ class Checkpoint {
   Checkpoint();
   /// "file.safetensors: tensor 'name'".
   std::string place(const TensorInfo& tensor) const;
-  const InputFile& file_of(const TensorInfo& tensor) const;
 
   std::filesystem::path path_;
   std::vector<Shard> shards_;

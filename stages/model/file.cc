@@ -32,6 +32,7 @@ Result<std::unique_ptr<InputFile>> InputFile::open(const std::filesystem::path& 
 
 InputFile::~InputFile() {
   if (mapped_ != nullptr) ::munmap(mapped_, size_);
+  if (direct_ >= 0) ::close(direct_);
   ::close(descriptor_);
 }
 
@@ -47,8 +48,7 @@ Result<std::int64_t> InputFile::read(std::uint64_t offset, std::span<iovec> piec
     const int count = static_cast<int>(std::min<std::size_t>(pieces.size(), IOV_MAX));
     ssize_t got = ::preadv(descriptor_, pieces.data(), count, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return errorf("{}: cannot read at offset {}: {}", path_.string(), offset, std::strerror(errno));
+    if (got < 0) return refused_read(*this, offset, errno);
     ++reads;
     offset += static_cast<std::uint64_t>(got);
     const bool at_end = got == 0;
@@ -57,7 +57,7 @@ Result<std::int64_t> InputFile::read(std::uint64_t offset, std::span<iovec> piec
       pieces = pieces.subspan(1);
     }
     if (pieces.empty()) break;
-    if (at_end) return errorf("{}: ends at offset {}, in the middle of a read", path_.string(), offset);
+    if (at_end) return ended_early(*this);
     pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + got;
     pieces.front().iov_len -= static_cast<std::size_t>(got);
   }
@@ -65,13 +65,45 @@ Result<std::int64_t> InputFile::read(std::uint64_t offset, std::span<iovec> piec
 }
 
 Result<const std::byte*> InputFile::map() const {
-  const std::lock_guard lock(mapping_);
+  const std::lock_guard lock(mutex_);
   if (mapped_ == nullptr && size_ > 0) {
     void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
     if (address == MAP_FAILED) return errorf("{}: cannot map: {}", path_.string(), std::strerror(errno));
     mapped_ = address;
   }
   return static_cast<const std::byte*>(mapped_);
+}
+
+Result<int> InputFile::direct_descriptor() const {
+  const std::lock_guard lock(mutex_);
+  if (direct_ < 0 && direct_refused_ == 0) {
+    // By way of the open descriptor, for the path may lead to another file by now.
+    direct_ = ::open(fmt::format("/proc/self/fd/{}", descriptor_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (direct_ < 0) direct_refused_ = errno;
+  }
+  if (direct_refused_ == 0) return direct_;
+  return errorf("{}: direct reads are refused ({})", path_.string(), std::strerror(direct_refused_));
+}
+
+void InputFile::refuse_direct(int error) const {
+  const std::lock_guard lock(mutex_);
+  direct_refused_ = error;
+}
+
+Result<std::uint64_t> InputFile::size_now() const {
+  struct stat info {};
+  if (::fstat(descriptor_, &info) != 0) return errorf("{}: {}", path_.string(), std::strerror(errno));
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+Status ended_early(const InputFile& file, std::optional<std::uint64_t> end) {
+  const Result<std::uint64_t> now = end ? *end : file.size_now();
+  FLOW_TRY(now.status());
+  return errorf("{}: ends at offset {}, in the middle of a read", file.path().string(), *now);
+}
+
+Status refused_read(const InputFile& file, std::uint64_t offset, int error) {
+  return errorf("{}: cannot read at offset {}: {}", file.path().string(), offset, std::strerror(error));
 }
 
 Status write_file(const std::filesystem::path& file, std::string_view text) {

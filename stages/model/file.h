@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -36,6 +37,17 @@ class InputFile {
   /// The whole file, mapped on first use; nullptr for an empty file.
   flow::Result<const std::byte*> map() const;
 
+  // For reading in other ways than these (stages/model/io).
+
+  int descriptor() const { return descriptor_; }
+  /// A descriptor of the same file for reads past the page cache, opened on first use. Error: refused, and
+  /// why.
+  flow::Result<int> direct_descriptor() const;
+  /// Direct reads turned out not to work; `error` is an errno.
+  void refuse_direct(int error) const;
+  /// Bytes that the file has now.
+  flow::Result<std::uint64_t> size_now() const;
+
  private:
   InputFile(std::filesystem::path path, int descriptor, std::uint64_t size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
@@ -43,9 +55,16 @@ class InputFile {
   std::filesystem::path path_;
   int descriptor_;
   std::uint64_t size_;
-  mutable std::mutex mapping_;
+  mutable std::mutex mutex_;  // of all below
   mutable void* mapped_ = nullptr;
+  mutable int direct_ = -1;         // descriptor; -1 = not opened yet
+  mutable int direct_refused_ = 0;  // errno
 };
+
+/// The error of a file that ends before the end of a read; where it ends now, or at `end`.
+flow::Status ended_early(const InputFile& file, std::optional<std::uint64_t> end = {});
+/// The error of a read that the system refuses; `error` is an errno.
+flow::Status refused_read(const InputFile& file, std::uint64_t offset, int error);
 
 /// Writes a small text file: to a temporary file beside it, then renamed, so that no partial file is left.
 flow::Status write_file(const std::filesystem::path& file, std::string_view text);

@@ -132,6 +132,7 @@ Status Model::load_dense(const flow::Opening& opening) {
   std::size_t offset = 0, quantized = 0;
   auto told = began;
   for (const TensorInfo* tensor : dense) {
+    if (opening.cancelled()) return {};
     FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.data() + offset, tensor->bytes()}));
     offsets_.emplace(tensor->name, offset);
     offset += align_up(tensor->bytes());

@@ -4,8 +4,19 @@
 
 namespace dsv {
 using State = ExpertState;
-ExpertRequest::ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts)
-    : cache_(std::move(cache)), experts_(std::move(experts)), states_(experts_.size(), State::waiting) {}
+namespace {
+
+/// After so many uses for each slot, counts are halved: what was popular once does not stay for ever.
+constexpr std::uint64_t kAging = 64;
+
+}  // namespace
+
+ExpertRequest::ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts,
+                             Phase phase)
+    : cache_(std::move(cache)),
+      experts_(std::move(experts)),
+      phase_(phase),
+      states_(experts_.size(), State::waiting) {}
 
 ExpertRequest::~ExpertRequest() {
   const std::lock_guard lock(cache_->mutex_);
@@ -16,13 +27,16 @@ flow::Result<std::optional<ExpertRequest::Ready>> ExpertRequest::next() {
   std::unique_lock lock(cache_->mutex_);
   if (taken_ == experts_.size()) return std::optional<Ready>();
   cache_->serve(*this);
-  cache_->arrival_.wait(lock, [&] { return !arrived_.empty() || !failure_.ok(); });
+  const auto news = [&] { return !arrived_.empty() || !failure_.ok(); };
+  while (!cache_->arrival_.wait_for(lock, kGlance, news)) {
+    if (cache_->cancelled_) return flow::Status::error("the run was cancelled");
+  }
   if (!failure_.ok()) return failure_;
   return std::optional<Ready>(cache_->take(*this));
 }
 
-std::shared_ptr<ExpertRequest> ExpertCache::request(std::vector<std::int32_t> experts) {
-  std::shared_ptr<ExpertRequest> request(new ExpertRequest(shared_from_this(), std::move(experts)));
+std::shared_ptr<ExpertRequest> ExpertCache::request(std::vector<std::int32_t> experts, Phase phase) {
+  std::shared_ptr<ExpertRequest> request(new ExpertRequest(shared_from_this(), std::move(experts), phase));
   const std::lock_guard lock(mutex_);
   requests_.push_back(request.get());
   pump();
@@ -40,14 +54,35 @@ ExpertCache::Entry* ExpertCache::find(int expert) {
   return it == entries_.end() ? nullptr : &*it;
 }
 
-/// Drops the least recently used page that nobody reads, if all slots are occupied.
+bool ExpertCache::holds(int expert) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.expert == expert; });
+}
+
+/// Drops the page that the policy likes least of those that nobody reads, if all slots are occupied.
 bool ExpertCache::make_room() {
   if (entries_.size() < slots_) return true;
-  const auto victim =
-      std::find_if(entries_.rbegin(), entries_.rend(), [](const Entry& e) { return e.page && e.pins == 0; });
-  if (victim == entries_.rend()) return false;
-  entries_.erase(std::next(victim).base());
+  const auto use_of = [this](const Entry& e) -> const ExpertUse& {
+    return uses_[static_cast<std::size_t>(e.expert)];
+  };
+  auto victim = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (!it->page || it->pins > 0) continue;
+    if (victim == entries_.end() || policy_(use_of(*it), use_of(*victim))) victim = it;
+  }
+  if (victim == entries_.end()) return false;
+  entries_.erase(victim);
   return true;
+}
+
+void ExpertCache::use(int expert, Phase phase) {
+  ExpertUse& use = uses_[static_cast<std::size_t>(expert)];
+  use.last = ++time_;
+  if (phase == Phase::decode) use.last_decode = time_;
+  ++use.count;
+  if (time_ % (kAging * slots_) == 0) {
+    for (ExpertUse& each : uses_) each.count /= 2;
+  }
 }
 
 /// Moves a request to the front; the one that was there keeps only what its consumer has taken.
@@ -76,23 +111,27 @@ void ExpertCache::pump() {
   for (std::size_t i = 0; i < request.experts_.size(); ++i) {
     if (request.states_[i] != State::waiting) continue;
     if (!make_room()) return;
-    const int expert = request.experts_[i];
-    request.states_[i] = State::loading;
-    entries_.push_front({expert, nullptr, 0});
-    ++counts_.misses;
-    loader_(expert, [self = shared_from_this(), expert](flow::Result<ExpertPagePtr> page) {
-      self->loaded(expert, std::move(page));
-    });
+    load(request, i);
   }
+}
+
+void ExpertCache::load(ExpertRequest& request, std::size_t index) {
+  const int expert = request.experts_[index];
+  request.states_[index] = State::loading;
+  entries_.push_front({expert, nullptr, 0});
+  ++counts_.misses;
+  entries_.front().page =
+      loader_(expert, [self = shared_from_this(), expert](flow::Result<ExpertPagePtr> page) {
+        self->loaded(expert, std::move(page));
+      });
+  if (entries_.front().page) deliver(request, index, entries_.front());
 }
 
 void ExpertCache::deliver(ExpertRequest& request, std::size_t index, Entry& entry) {
   ++entry.pins;
   request.states_[index] = State::ready;
   request.arrived_.push_back(index);
-  const auto it =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return &e == &entry; });
-  entries_.splice(entries_.begin(), entries_, it);
+  use(entry.expert, request.phase_);
   arrival_.notify_all();
 }
 

@@ -3,9 +3,11 @@
 // A request names the experts that one pass needs. The cache asks its loader for the missing ones while the
 // rest of the graph goes on; the consumer takes pages as they become ready. Only the request being served
 // pins pages, and a consumer that asks is served at once, so that memory never exceeds the slots and no
-// order of passes can block another one for good, with one slot too.
+// order of passes can block another one for good, with one slot too. A policy chooses what leaves a full
+// cache.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -17,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "stages/moe/cache_policy.h"
 #include "stages/moe/expert_page.h"
 
 namespace dsv {
@@ -35,16 +38,17 @@ class ExpertRequest {
     ExpertPagePtr page;  ///< its slot stays occupied until the last copy is gone
   };
   ~ExpertRequest();
-  /// The next expert in memory, in the order of arrival; waits when none is. nullopt after the last one.
-  /// Drop the page before asking for the next one.
+  /// The next expert in memory, in the order of arrival; waits when none is. nullopt after the last one. An
+  /// error when a read fails or the run is cancelled. Drop the page before asking for the next one.
   flow::Result<std::optional<Ready>> next();
 
  private:
   friend class ExpertCache;
-  ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts);
+  ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts, Phase phase);
 
   std::shared_ptr<ExpertCache> cache_;
   std::vector<std::int32_t> experts_;  // distinct, in loading order
+  Phase phase_;
   std::vector<ExpertState> states_;
   std::deque<std::size_t> arrived_;  // indices of ready experts
   std::size_t taken_ = 0;
@@ -59,13 +63,18 @@ struct ExpertCounts {
 class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
  public:
   using Done = std::function<void(flow::Result<ExpertPagePtr>)>;
-  /// Starts loading an expert and calls `done` once, later, from any thread.
-  using Loader = std::function<void(int expert, Done done)>;
+  /// Gives the page when it is at hand; else starts loading it and calls `done` once, later, from any thread.
+  using Loader = std::function<ExpertPagePtr(int expert, Done done)>;
 
-  ExpertCache(std::size_t slots, Loader loader) : slots_(slots), loader_(std::move(loader)) {}
+  /// A cache of `slots` pages for experts [0, experts). Waiting ends when `cancelled` becomes true.
+  ExpertCache(std::size_t slots, std::size_t experts, LeavesFirst policy, Loader loader,
+              const std::atomic<bool>& cancelled)
+      : slots_(slots), policy_(policy), loader_(std::move(loader)), cancelled_(cancelled), uses_(experts) {}
 
   /// Starts loading what is missing of `experts`, which are distinct and in the order to load them.
-  std::shared_ptr<ExpertRequest> request(std::vector<std::int32_t> experts);
+  std::shared_ptr<ExpertRequest> request(std::vector<std::int32_t> experts, Phase phase = Phase::decode);
+  /// Whether an expert is in memory or on its way.
+  bool holds(int expert) const;
   ExpertCounts counts() const;
 
  private:
@@ -77,6 +86,8 @@ class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
   };
   Entry* find(int expert);
   bool make_room();
+  void load(ExpertRequest& request, std::size_t index);
+  void use(int expert, Phase phase);
   void serve(ExpertRequest& request);
   void pump();
   void deliver(ExpertRequest& request, std::size_t index, Entry& entry);
@@ -87,10 +98,14 @@ class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
   ExpertRequest::Ready take(ExpertRequest& request);
 
   const std::size_t slots_;
+  const LeavesFirst policy_;
   const Loader loader_;
+  const std::atomic<bool>& cancelled_;
   mutable std::mutex mutex_;
   std::condition_variable arrival_;
-  std::list<Entry> entries_;            // most recently used first
+  std::list<Entry> entries_;            // at most slots_
+  std::vector<ExpertUse> uses_;         // by expert, in memory or not
+  std::uint64_t time_ = 0;              // uses of all
   std::list<ExpertRequest*> requests_;  // the first one is being served
   ExpertCounts counts_;
 };

@@ -47,8 +47,12 @@ class ExpertDispatch final : public flow::Stage {
     std::vector<std::pair<std::int32_t, Rows<bf16>>> results;
     const auto request = context.in(kPages).request;
     std::int64_t bytes = 0;
+    const auto next = [&] {
+      const auto waiting = context.telemetry().span("wait for a page");
+      return request->next();
+    };
     while (true) {
-      FLOW_ASSIGN(const auto ready, request->next());
+      FLOW_ASSIGN(const auto ready, next());
       if (!ready || context.cancelled()) break;
       bytes += bytes_of(ready->page->w1) + bytes_of(ready->page->w2) + bytes_of(ready->page->w3);
       results.emplace_back(ready->expert, compute(*ready->page, in.x, routes, pairs[ready->expert]));

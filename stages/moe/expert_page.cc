@@ -35,22 +35,23 @@ std::size_t ExpertLayout::page_bytes() const {
   return bytes;
 }
 
-Result<std::shared_ptr<const ExpertPage>> ExpertLayout::read(const Checkpoint& checkpoint, int expert) const {
-  auto page = std::make_shared<ExpertPage>();
-  page->memory = std::make_unique_for_overwrite<std::byte[]>(page_bytes());
-  auto address = reinterpret_cast<std::uintptr_t>(page->memory.get());
-  std::byte* at = page->memory.get() + (align_up(address) - address);
+ExpertLayout::Filling ExpertLayout::prepare(const Checkpoint& checkpoint, int expert) const {
+  Filling filling{std::make_shared<ExpertPage>(), {}};
+  ExpertPage& page = *filling.page;
+  page.memory = std::make_unique_for_overwrite<std::byte[]>(page_bytes());
+  auto address = reinterpret_cast<std::uintptr_t>(page.memory.get());
+  std::byte* at = page.memory.get() + (align_up(address) - address);
   const std::uint8_t* parts[kTensors];
   for (std::size_t i = 0; i < kTensors; ++i) {
     const TensorInfo& tensor = *tensors_[static_cast<std::size_t>(expert) * kTensors + i];
-    FLOW_TRY(checkpoint.read(tensor, 0, {at, tensor.bytes()}));
+    filling.reads.push_back({&checkpoint.file_of(tensor), tensor.begin, {at, tensor.bytes()}});
     parts[i] = reinterpret_cast<const std::uint8_t*>(at);
     at += align_up(tensor.bytes());
   }
-  page->w1 = {parts[0], parts[1], inter_, dim_};
-  page->w2 = {parts[2], parts[3], dim_, inter_};
-  page->w3 = {parts[4], parts[5], inter_, dim_};
-  return std::shared_ptr<const ExpertPage>(std::move(page));
+  page.w1 = {parts[0], parts[1], inter_, dim_};
+  page.w2 = {parts[2], parts[3], dim_, inter_};
+  page.w3 = {parts[4], parts[5], inter_, dim_};
+  return filling;
 }
 
 }  // namespace dsv

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stages/kernels/kernels.h"
+#include "stages/model/io/storage.h"
 #include "stages/model/model.h"
 
 namespace dsv {
@@ -22,8 +23,12 @@ class ExpertLayout {
   static flow::Result<ExpertLayout> make(const Model& model, int layer);
 
   std::size_t page_bytes() const;
-  /// Reads one expert into a page of its own. Errors name file, tensor and offset.
-  flow::Result<std::shared_ptr<const ExpertPage>> read(const Checkpoint& checkpoint, int expert) const;
+  /// A page for one expert, and the reads that fill it.
+  struct Filling {
+    std::shared_ptr<ExpertPage> page;
+    std::vector<Read> reads;
+  };
+  Filling prepare(const Checkpoint& checkpoint, int expert) const;
   /// Offset of the expert's first byte in its shard, for reading in file order.
   std::uint64_t position(int expert) const {
     return tensors_[static_cast<std::size_t>(expert) * kTensors]->begin;

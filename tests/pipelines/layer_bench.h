@@ -23,10 +23,12 @@ class OpenModel {
   explicit OpenModel(const std::filesystem::path& path) {
     model = open<Model>(Model::Options{path, ""}, {}, {});
     vocabulary = open<Vocabulary>(Vocabulary::Options{path}, {}, {});
-    experts = open<ExpertStore>(ExpertStore::Options{}, {{"model", "", typeid(Model)}}, {model});
+    io = open<Storage>(Storage::Options{}, {}, {});
+    const flow::UseInfo use_model{"model", "", typeid(Model)}, use_io{"io", "", typeid(Storage)};
+    experts = open<ExpertStore>(ExpertStore::Options{}, {use_model, use_io}, {model, io});
     engram = open<EngramTables>(EngramTables::Options{},
-                                {{"model", "", typeid(Model)}, {"vocabulary", "", typeid(Vocabulary)}},
-                                {model, vocabulary});
+                                {use_model, {"vocabulary", "", typeid(Vocabulary)}, use_io},
+                                {model, vocabulary, io});
   }
 
   /// A runner of one stage of `layer`, bound to these services; kept for the next call.
@@ -36,6 +38,7 @@ class OpenModel {
       runner = std::make_unique<flow::StageRunner>(type, std::move(options));
       runner->service("model", model)
           .service("vocabulary", vocabulary)
+          .service("io", io)
           .service("experts", experts)
           .service("engram", engram);
     }
@@ -45,6 +48,7 @@ class OpenModel {
 
   std::shared_ptr<Model> model;
   std::shared_ptr<Vocabulary> vocabulary;
+  std::shared_ptr<Storage> io;
   std::shared_ptr<ExpertStore> experts;
   std::shared_ptr<EngramTables> engram;
 

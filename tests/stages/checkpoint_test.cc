@@ -133,44 +133,6 @@ TEST(Checkpoint, ReadsOnlyInsideATensor) {
   EXPECT_FALSE(checkpoint->read(tensor, ~std::uint64_t(0) - 3, out).ok()) << "the sum must not wrap";
 }
 
-TEST(Checkpoint, GathersRowsInAnyOrderReadingEachOnceAndNeighboursTogether) {
-  const auto checkpoint = open_ok(kGoldenA);
-  const TensorInfo& table = *checkpoint->find("layers.1.engram.embed.weight");
-  const auto whole = checkpoint->read(table);
-  const std::size_t row_bytes = 32;
-  struct Case {
-    std::vector<std::int64_t> rows;
-    std::int64_t reads, distinct;
-  };
-  std::vector<std::int64_t> long_run(2500);  // longer than one vectored read may be
-  for (std::size_t i = 0; i < long_run.size(); ++i) long_run[i] = static_cast<std::int64_t>(i % 650);
-  for (const Case& c : {Case{{}, 0, 0}, Case{{5}, 1, 1}, Case{{659, 0}, 2, 2}, Case{{7, 6, 8}, 1, 3},
-                        Case{{3, 3, 3}, 1, 1}, Case{{9, 4, 5, 9, 4, 100}, 3, 4}, Case{long_run, 1, 650}}) {
-    const std::size_t stride = 40;
-    std::vector<std::byte> out(c.rows.size() * stride, std::byte{0xAA});
-    const auto count = checkpoint->gather_rows(table, c.rows, out.data(), stride);
-    ASSERT_TRUE(count.ok()) << count.status().message();
-    EXPECT_EQ(count->reads, c.reads) << ::testing::PrintToString(c.rows);
-    EXPECT_EQ(count->bytes, c.distinct * static_cast<std::int64_t>(row_bytes));
-    for (std::size_t i = 0; i < c.rows.size(); ++i) {
-      const auto* expected = whole->data() + static_cast<std::size_t>(c.rows[i]) * row_bytes;
-      ASSERT_EQ(std::memcmp(out.data() + i * stride, expected, row_bytes), 0) << "row " << c.rows[i];
-      EXPECT_EQ(out[i * stride + row_bytes], std::byte{0xAA}) << "bytes between rows stay untouched";
-    }
-  }
-}
-
-TEST(Checkpoint, RefusesToGatherARowThatIsNotThere) {
-  const auto checkpoint = open_ok(kGoldenA);
-  const TensorInfo& table = *checkpoint->find("layers.1.engram.embed.weight");
-  std::vector<std::byte> out(64);
-  for (const std::int64_t row : {std::int64_t(-1), std::int64_t(660), std::int64_t(1) << 62}) {
-    const std::vector<std::int64_t> rows = {0, row};
-    EXPECT_THAT(checkpoint->gather_rows(table, rows, out.data(), 32).status().message(),
-                HasSubstr(fmt::format("has no row {} (it has 660)", row)));
-  }
-}
-
 TEST(Checkpoint, ServesSeveralThreadsAtOnce) {
   const auto checkpoint = open_ok(kGoldenA);
   std::vector<std::thread> threads;
