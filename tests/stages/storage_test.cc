@@ -202,47 +202,65 @@ TEST(Reads, AreJoinedWithNeighboursAndCutAtBlocks) {
                     {2 * kBlockBytes, 2 * kBlockBytes + 5, 1}}));
 }
 
-/// Starts 6 guessed reads and then a needed one on a disk that takes them one by one; the order they end in.
-std::vector<int> order_of_ends(const std::function<void(Reader&, const std::vector<ReadTicket>&)>& then) {
-  const RandomFile file(100'000);
-  OpenStorage io({.backend = "pread", .depth = 1, .delay = 0.02});
-  std::vector<std::byte> out(100'000);
-  std::mutex mutex;
-  std::vector<int> ended;
-  std::vector<ReadTicket> tickets;
-  Reader reader(io.storage);
-  for (int i = 0; i < 7; ++i) {
-    tickets.push_back(
-        reader.start({{file.file.get(), static_cast<std::uint64_t>(i) * 10'000, std::span(out).first(9)}},
-                     i == 6 ? Urgency::needed : Urgency::guessed, [&, i](const flow::Status& status) {
-                       const std::lock_guard lock(mutex);
-                       ended.push_back(status.ok() ? i : -1 - i);
-                     }));
+/// A queue with six guessed reads and a needed one (6), and the order in which a back end gets them.
+class Order : public ::testing::Test {
+ protected:
+  Order() {
+    for (int i = 0; i < 7; ++i) {
+      auto batch = std::make_shared<ReadBatch>();
+      batch->owner = this;
+      batch->urgency = i == 6 ? Urgency::needed : Urgency::guessed;
+      batch->done = [this, i](const flow::Status& status) { ended_.push_back(status.ok() ? i : -1 - i); };
+      tickets_.push_back(batch);
+      queue_.put(batch,
+                 {{file_.file.get(), static_cast<std::uint64_t>(i) * 10'000, std::span(out_).first(9)}});
+    }
   }
-  then(reader, tickets);
-  while (true) {
-    std::this_thread::sleep_for(5ms);
-    const std::lock_guard lock(mutex);
-    if (ended.size() == 7) return ended;
+  std::vector<int> rest() {
+    while (auto block = queue_.try_take()) queue_.finish(*std::move(block), {});
+    return ended_;
   }
+  const RandomFile file_{100'000};
+  std::vector<std::byte> out_ = std::vector<std::byte>(9);
+  std::vector<int> ended_;
+  std::vector<ReadTicket> tickets_;
+  ReadQueue queue_{4, {}};
+};
+
+TEST_F(Order, NeededReadsOvertakeGuessedOnes) {
+  EXPECT_EQ(rest(), (std::vector<int>{6, 0, 1, 2, 3, 4, 5}));
 }
 
-TEST(Reads, ThatAreNeededOvertakeGuessedOnes) {
-  const std::vector<int> ended = order_of_ends([](auto&, auto&) {});
-  EXPECT_LE(std::find(ended.begin(), ended.end(), 6) - ended.begin(), 1)
-      << "only the one in progress is before it";
+TEST_F(Order, AGuessThatIsNeededOvertakesTheOthers) {
+  queue_.hurry(tickets_[5]);
+  EXPECT_EQ(rest(), (std::vector<int>{6, 5, 0, 1, 2, 3, 4}));
 }
 
-TEST(Reads, ThatWereGuessedOvertakeOthersWhenTheyAreNeeded) {
-  const std::vector<int> ended =
-      order_of_ends([](Reader& reader, auto& tickets) { reader.hurry(tickets[5]); });
-  EXPECT_LE(std::find(ended.begin(), ended.end(), 5) - ended.begin(), 2);
+TEST_F(Order, ReadsThatAreGivenUpEndWithAnErrorAtOnce) {
+  queue_.drop(tickets_[4]);
+  EXPECT_EQ(ended_, std::vector<int>{-1 - 4});
+  EXPECT_EQ(rest(), (std::vector<int>{-1 - 4, 6, 0, 1, 2, 3, 5}));
 }
 
-TEST(Reads, ThatAreGivenUpEndWithAnError) {
-  const std::vector<int> ended =
-      order_of_ends([](Reader& reader, auto& tickets) { reader.drop(tickets[4]); });
-  EXPECT_EQ(ended.front(), -1 - 4);
+TEST_F(Order, GuessesLeaveHalfOfTheBackEndToNeededReads) {
+  std::vector<ReadBlock> taken;
+  while (auto block = queue_.try_take()) taken.push_back(*std::move(block));
+  EXPECT_EQ(taken.size(), 3u) << "the needed one and two of four";
+  queue_.hurry(tickets_[5]);
+  taken.push_back(*queue_.try_take());
+  EXPECT_EQ(taken.back().batch, tickets_[5]);
+  EXPECT_FALSE(queue_.try_take()) << "four at once";
+  for (ReadBlock& block : taken) queue_.finish(std::move(block), {});
+  EXPECT_EQ(rest().size(), 7u);
+}
+
+TEST_F(Order, AClosedQueueEndsWhatWasNotStarted) {
+  auto block = queue_.try_take();
+  queue_.close();
+  EXPECT_EQ(ended_.size(), 6u);
+  EXPECT_FALSE(queue_.take());
+  queue_.finish(*std::move(block), {});
+  EXPECT_EQ(ended_.back(), 6);
 }
 
 TEST(Storage, ReportsAFileSystemWithoutDirectReadsAndReadsThroughThePageCache) {

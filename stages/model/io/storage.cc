@@ -134,7 +134,7 @@ Status Reader::read(std::vector<Read> reads) {
     lock.lock();
     change.wait(lock, ended);  // for what is being read into this memory
   }
-  return *outcome;
+  return *storage_->cancelled_ ? Status::error("the run was cancelled") : *outcome;
 }
 
 FLOW_REGISTER_SERVICE(Storage);
