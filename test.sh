@@ -21,6 +21,6 @@ suite() {  # suite PRESET TARGET [ctest options...]
 ./setup.sh packages
 suite release all
 if [ "${1:-}" = sanitizers ]; then
-  suite asan tests_memory -L memory --repeat until-pass:2
-  suite tsan tests_threads -L threads --repeat until-pass:2
+  suite asan tests_memory -L memory
+  suite tsan tests_threads -L threads
 fi

@@ -55,21 +55,20 @@ class RunControl {
   void fail(Status error) {
     if (error.ok()) return;
     const std::lock_guard lock(mutex_);
-    if (!stop_.exchange(true)) error_ = std::move(error);
+    if (end(Cause::error)) error_ = std::move(error);
   }
   /// Ends the run by the user's wish. Touches lock-free atomics only: safe in a signal handler.
-  void cancel() {
-    if (!stop_.exchange(true)) by_user_ = true;
-  }
+  void cancel() { end(Cause::user); }
   /// All is done: a later cancel() does not count.
-  void complete() { stop_ = true; }
+  void complete() { end(Cause::completion); }
 
-  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
-  bool by_user() const { return by_user_; }
+  bool stopped() const { return cause_.load(std::memory_order_relaxed) != Cause::none; }
+  bool by_user() const { return cause_ == Cause::user; }
+  /// What bodies look at; it follows stopped() at once.
   const std::atomic<bool>& stop_flag() const { return stop_; }
   /// Success unless fail() or cancel() ended the run.
   Status status() const {
-    if (by_user_) return Status::error("the run was cancelled");
+    if (by_user()) return Status::error("the run was cancelled");
     const std::lock_guard lock(mutex_);
     return error_;
   }
@@ -85,11 +84,20 @@ class RunControl {
   }
 
  private:
+  enum class Cause : std::uint8_t { none, error, user, completion };
+  /// Whether this is the first cause, told in one step, so that nobody sees an end without its cause.
+  bool end(Cause cause) {
+    Cause none = Cause::none;
+    const bool first = cause_.compare_exchange_strong(none, cause);
+    stop_ = true;
+    return first;
+  }
+
   TimedConsole console_;
   std::shared_ptr<RunReport> report_;
   std::shared_ptr<Recorder> recorder_;
+  std::atomic<Cause> cause_{Cause::none};
   std::atomic<bool> stop_{false};
-  std::atomic<bool> by_user_{false};
   mutable std::mutex mutex_;
   Status error_;
 };

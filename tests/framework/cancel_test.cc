@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include "framework/runtime/control.h"
 #include "tests/framework/test_graph.h"
 
 namespace flow_test {
@@ -152,6 +153,18 @@ TEST(Cancel, ChangesNothingAfterTheEnd) {
   EXPECT_TRUE(runner.run().ok());
   runner.cancel();
   EXPECT_FALSE(runner.cancelled());
+}
+
+TEST(Cancel, IsNeverSeenWithoutItsCause) {
+  for (int round = 0; round < 5000; ++round) {
+    flow::RunControl control(nullptr, nullptr, nullptr);
+    std::thread canceller([&] { control.cancel(); });
+    while (!control.stopped()) {
+    }
+    const bool clean = control.status().ok();
+    canceller.join();
+    ASSERT_FALSE(clean) << "round " << round;
+  }
 }
 
 flow::Runner* signalled = nullptr;
