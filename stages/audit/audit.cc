@@ -73,7 +73,7 @@ std::optional<std::array<int, 2>> block_at_hand(const ModelConfig& config, const
 class Auditor {
  public:
   Auditor(const ModelConfig& config, const ShardSet& shards, const AuditOptions& options)
-      : options_(options), context_{config, shards, shards.names(), {}, {}, {}, {}, {}} {}
+      : options_(options), context_{config, shards, shards.tensors(), {}, {}, {}, {}, {}} {}
 
   Result<AuditReport> run() {
     FLOW_TRY(prepare());
@@ -98,9 +98,14 @@ class Auditor {
         context_.expected,
         expected_tensors(context_.config, context_.fp8_block.value_or(std::array{kRowBlock, kRowBlock})));
     context_.expected_by_name.reserve(context_.expected.size());
-    for (const ExpectedTensor& t : context_.expected) context_.expected_by_name.emplace(t.name, &t);
-    for (const std::string_view name : context_.names)
-      if (!context_.expected_by_name.contains(name)) context_.unexpected.push_back(name);
+    for (ExpectedTensor& t : context_.expected) context_.expected_by_name.emplace(t.name, &t);
+    for (const auto& [name, header] : context_.tensors) {
+      const auto expected = context_.expected_by_name.find(name);
+      if (expected == context_.expected_by_name.end())
+        context_.unexpected.push_back(name);
+      else
+        expected->second->header = header;
+    }
     return {};
   }
 
@@ -137,11 +142,10 @@ class Auditor {
 
   void count_categories() {
     std::array<CategoryRow, kCategories> rows;
-    for (const std::string_view name : context_.names) {
+    for (const auto& [name, tensor] : context_.tensors) {
       CategoryRow& row = rows[static_cast<std::size_t>(category_of(name))];
       ++row.tensors;
       ++report_.tensors;
-      const TensorInfo* tensor = context_.shards.find(name);
       if (tensor == nullptr) continue;
       row.bytes += tensor->bytes();
       report_.bytes += tensor->bytes();
@@ -159,7 +163,7 @@ class Auditor {
       if (t.layer < 0) continue;
       LayerCoverage& layer = layers[t.layer];
       ++layer.expected;
-      if (context_.shards.find(t.name) != nullptr) {
+      if (t.header != nullptr) {
         ++layer.at_hand;
         continue;
       }

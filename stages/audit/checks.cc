@@ -32,14 +32,23 @@ void AuditContext::expect_only_if(bool should_be_there, Finding& finding, std::s
   finding.expect(!is_there, "{} is on a layer {}", tensor, reason);
 }
 
-const TensorInfo* AuditContext::header(Finding& finding, std::string_view tensor) const {
+void AuditContext::expect_present(Finding& finding, const ExpectedTensor& tensor) const {
+  if (tensor.header == nullptr) expect_present(finding, tensor.name);
+}
+
+const TensorInfo* AuditContext::header(Finding& finding, const ExpectedTensor& tensor) const {
+  if (tensor.header == nullptr) finding.wait(shards.waiting_for(tensor.name));
+  return tensor.header;
+}
+
+const TensorInfo* AuditContext::header(Finding& finding, const std::string& tensor) const {
   const TensorInfo* found = shards.find(tensor);
   if (found == nullptr) finding.wait(shards.waiting_for(tensor));
   return found;
 }
 
 void AuditContext::expect_header(Finding& finding, const ExpectedTensor& wanted, bool type_too) const {
-  const TensorInfo* found = header(finding, wanted.name);
+  const TensorInfo* found = header(finding, wanted);
   if (found == nullptr) return;
   if (found->shape == wanted.shape && (!type_too || found->dtype == wanted.dtype)) return;
   finding.fail("{}, expected {} {}", describe(*found), dtype_name(wanted.dtype), shape_text(wanted.shape));

@@ -59,21 +59,23 @@ enum class Owner : std::uint8_t {
 struct AuditContext {
   const ModelConfig& config;
   const ShardSet& shards;
-  std::vector<std::string_view> names;       ///< ShardSet::names
+  std::vector<ShardSet::Named> tensors;      ///< ShardSet::tensors
   std::vector<ExpectedTensor> expected;      ///< empty while keys that it needs are missing
   std::vector<std::string_view> unexpected;  ///< names that the config does not call for
-  std::unordered_map<std::string_view, const ExpectedTensor*> expected_by_name;
+  std::unordered_map<std::string_view, ExpectedTensor*> expected_by_name;
   std::optional<std::array<int, 2>> fp8_block;
   std::string fp8_block_origin;  ///< where the block was learned
 
   /// Fails when the tensor is nowhere; waits when that cannot be known yet.
   void expect_present(Finding& finding, std::string_view tensor) const;
+  void expect_present(Finding& finding, const ExpectedTensor& tensor) const;
   /// Fails when the tensor is on a layer where it should not be; otherwise as expect_present.
   void expect_only_if(bool should_be_there, Finding& finding, std::string_view tensor,
                       std::string_view reason) const;
   /// The header's entry; waits when its shard is not at hand. That a tensor is absent is for the checks
   /// of presence to say.
-  const TensorInfo* header(Finding& finding, std::string_view tensor) const;
+  const TensorInfo* header(Finding& finding, const ExpectedTensor& tensor) const;
+  const TensorInfo* header(Finding& finding, const std::string& tensor) const;
   /// Compares shape, and the type where asked, of a tensor whose header is at hand.
   void expect_header(Finding& finding, const ExpectedTensor& wanted, bool type_too) const;
   /// Fails for every unexpected tensor that `owner` judges.

@@ -39,11 +39,12 @@ bool covers(std::int64_t size, std::int64_t blocks_found, std::int64_t block) {
 
 void pairs(const AuditContext& a, Finding& f) {
   const std::array<int, 2> block = a.fp8_block.value_or(std::array{kRowBlock, kRowBlock});
-  for (const std::string_view name : a.names) {
+  for (const auto& [name, scale] : a.tensors) {
     if (!name.ends_with(".scale")) continue;
     const std::string weight_name = std::string(name.substr(0, name.rfind('.'))) + ".weight";
-    const TensorInfo *scale = a.shards.find(name), *weight = a.shards.find(weight_name);
-    if (a.shards.presence(weight_name) == Presence::Absent) f.fail("{} has no weight beside it", name);
+    const TensorInfo* weight = a.shards.find(weight_name);
+    if (weight == nullptr && a.shards.presence(weight_name) == Presence::Absent)
+      f.fail("{} has no weight beside it", name);
     if (scale == nullptr || weight == nullptr) continue;
     const int packed = weight->dtype == DType::I8 ? 2 : 1;  // two FP4 codes a byte
     bool even = scale->dtype == DType::F8_E8M0 && scale->shape.size() == weight->shape.size();
@@ -58,7 +59,7 @@ void pairs(const AuditContext& a, Finding& f) {
 void fp8_blocks(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected) {
     if (t.dtype != DType::F8_E4M3 || t.family == Family::EngramTable) continue;
-    const TensorInfo *weight = a.header(f, t.name), *scale = a.header(f, scale_of(t.name));
+    const TensorInfo *weight = a.header(f, t), *scale = a.header(f, scale_of(t.name));
     if (weight == nullptr || scale == nullptr || weight->shape.size() != 2 || !a.fp8_block) continue;
     const auto& block = *a.fp8_block;
     const std::vector<std::int64_t> expected = {blocks(weight->shape[0], block[0]),
@@ -79,14 +80,14 @@ void expert_packing(const AuditContext& a, Finding& f) {
 
 void backbone_experts(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected)
-    if (t.family == Family::Expert && t.layer < a.config.n_layers) a.expect_present(f, t.name);
+    if (t.family == Family::Expert && t.layer < a.config.n_layers) a.expect_present(f, t);
   a.expect_nothing_else(f, Owner::Experts);
   f.note(fmt::format("{} per layer", a.config.n_routed_experts));
 }
 
 void draft_experts(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected)
-    if (t.family == Family::Expert && t.layer >= a.config.n_layers) a.expect_present(f, t.name);
+    if (t.family == Family::Expert && t.layer >= a.config.n_layers) a.expect_present(f, t);
   a.expect_nothing_else(f, Owner::DraftExperts);
   f.note(fmt::format("{} per layer", a.config.dspark_n_routed_experts));
 }
@@ -105,7 +106,7 @@ void draft_projection(const AuditContext& a, Finding& f) {
 
 void draft_sets(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected)
-    if (t.layer >= a.config.n_layers && t.family != Family::Expert) a.expect_present(f, t.name);
+    if (t.layer >= a.config.n_layers && t.family != Family::Expert) a.expect_present(f, t);
   a.expect_nothing_else(f, Owner::Draft);
 }
 
@@ -113,7 +114,7 @@ void draft_sets(const AuditContext& a, Finding& f) {
 
 void vision_blocks(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected)
-    if (t.family == Family::Vision) a.expect_present(f, t.name);
+    if (t.family == Family::Vision) a.expect_present(f, t);
   a.expect_nothing_else(f, Owner::Vision);
   f.note(fmt::format("{} blocks", a.config.vision_n_layers));
 }
@@ -148,8 +149,8 @@ void index_assignment(const AuditContext& a, Finding& f) {
         f.fail("{} holds {}, which the index places in {}", name, tensor.name, shard);
     }
   }
-  for (const std::string_view tensor : a.names)
-    if (a.shards.presence(tensor) == Presence::Absent)
+  for (const auto& [tensor, header] : a.tensors)
+    if (header == nullptr && a.shards.presence(tensor) == Presence::Absent)
       f.fail("{} lacks {}", index.shards[static_cast<std::size_t>(index.shard_of.at(std::string(tensor)))],
              tensor);
 }

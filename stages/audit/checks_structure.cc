@@ -46,13 +46,13 @@ void gate_projections(const AuditContext& a, Finding& f) {
   const auto derived = derived_rows(a.config);
   const bool layout_holds = derived.ok() && *derived == a.config.engram_num_embeddings;
   for_each(a, {Family::EngramGate}, [&](const ExpectedTensor& t) {
-    a.expect_present(f, t.name);
+    a.expect_present(f, t);
     // A contested number of heads is reported once, with the row counts; the width follows from it.
     const bool judge_shape = !t.is_scale() && (layout_holds || !t.name.ends_with("wkv.weight"));
     if (judge_shape)
       a.expect_header(f, t, true);
     else
-      a.header(f, t.name);
+      a.header(f, t);
   });
 }
 
@@ -67,7 +67,7 @@ void table_rows(const AuditContext& a, Finding& f) {
 
 void table_types(const AuditContext& a, Finding& f) {
   for_each(a, {Family::EngramTable}, [&](const ExpectedTensor& t) {
-    const TensorInfo* found = a.header(f, t.name);
+    const TensorInfo* found = a.header(f, t);
     if (found == nullptr) return;
     // The scale's rows are the next check's: they have to be the weight's.
     const bool rows = t.is_scale() || (!found->shape.empty() && found->shape[0] == t.shape[0]);
@@ -80,7 +80,7 @@ void table_blocks(const AuditContext& a, Finding& f) {
   for_each(a, {Family::EngramTable}, [&](const ExpectedTensor& t) {
     if (t.is_scale()) return;
     const std::string scale_name = t.name.substr(0, t.name.rfind('.')) + ".scale";
-    const TensorInfo *weight = a.header(f, t.name), *scale = a.header(f, scale_name);
+    const TensorInfo *weight = a.header(f, t), *scale = a.header(f, scale_name);
     if (weight == nullptr || scale == nullptr || weight->shape.size() != 2) return;
     const std::vector<std::int64_t> expected = {weight->shape[0],
                                                 (weight->shape[1] + kRowBlock - 1) / kRowBlock};
@@ -145,7 +145,7 @@ void roles_partition(const AuditContext& a, Finding& f) {
 
 void full_sets(const AuditContext& a, Finding& f) {
   for_each(a, {Family::Plain, Family::Compression}, [&](const ExpectedTensor& t) {
-    if (t.layer < a.config.n_layers && !tells_role(t.name)) a.expect_present(f, t.name);
+    if (t.layer < a.config.n_layers && !tells_role(t.name)) a.expect_present(f, t);
   });
   a.expect_nothing_else(f, Owner::Inventory);
 }
@@ -160,20 +160,17 @@ void known_shapes(const AuditContext& a, Finding& f) {
 void unquantized(const AuditContext& a, Finding& f) {
   for (const ExpectedTensor& t : a.expected) {
     if (t.dtype != DType::BF16 && t.dtype != DType::F32) continue;
-    const TensorInfo* found = a.shards.find(t.name);
-    if (found != nullptr && found->dtype != t.dtype)
-      f.fail("{}, expected {}", a.describe(*found), dtype_name(t.dtype));
+    if (t.header != nullptr && t.header->dtype != t.dtype)
+      f.fail("{}, expected {}", a.describe(*t.header), dtype_name(t.dtype));
   }
   a.expect_nothing_else(f, Owner::Quantized);
 }
 
 void counts(const AuditContext& a, Finding& f) {
-  std::int64_t tensors = 0;
+  const std::size_t tensors = a.tensors.size();
   std::uint64_t bytes = 0;
-  for (const std::string_view name : a.names) {
-    ++tensors;
-    if (const TensorInfo* t = a.shards.find(name)) bytes += t->bytes();
-  }
+  for (const auto& [name, header] : a.tensors)
+    if (header != nullptr) bytes += header->bytes();
   if (bytes == 0) f.wait(a.shards.missing_shards());
   const bool may_come = !a.shards.missing_shards().empty();
   f.expect(may_come || (tensors > 0 && bytes > 0), "{} tensors, {} bytes", tensors, bytes);

@@ -9,6 +9,7 @@
 
 #include "stages/model/config.h"
 #include "stages/model/dtype.h"
+#include "stages/model/safetensors.h"
 
 namespace dsv {
 
@@ -48,8 +49,9 @@ struct ExpectedTensor {
   DType dtype = DType::Unknown;
   std::vector<std::int64_t> shape;
   Family family = Family::Plain;
-  int layer = -1;  ///< backbone layer, or n_layers + i for draft layer i; -1 for the rest
-  int shard = 0;   ///< position in the released order of shards
+  int layer = -1;                      ///< backbone layer, or n_layers + i for draft layer i; -1 for the rest
+  int shard = 0;                       ///< position in the released order of shards
+  const TensorInfo* header = nullptr;  ///< set by the audit: its entry in a header at hand
 
   bool is_scale() const { return name.ends_with(".scale"); }
 };

@@ -119,8 +119,7 @@ json::object to_json(const AuditReport& report, bool require_complete) {
 
 std::string list_tensors(const ShardSet& shards, const std::string& pattern) {
   std::string text;
-  for (const std::string_view name : shards.names()) {
-    const TensorInfo* tensor = shards.find(name);
+  for (const auto& [name, tensor] : shards.tensors()) {
     if (tensor == nullptr || ::fnmatch(pattern.c_str(), tensor->name.c_str(), 0) != 0) continue;
     const ShardFile& file = shards.file_of(*tensor);
     const auto unknown = file.header.unknown_dtypes.find(tensor->name);

@@ -251,18 +251,18 @@ std::span<const std::string> ShardSet::waiting_for(std::string_view tensor) cons
   return is_missing ? std::span(&shard, 1) : std::span<const std::string>();
 }
 
-std::vector<std::string_view> ShardSet::names() const {
-  std::vector<std::string_view> names;
-  names.reserve(at_hand_.size());
+std::vector<ShardSet::Named> ShardSet::tensors() const {
+  std::vector<Named> tensors;
+  tensors.reserve(at_hand_.size());
   for (const ShardFile& file : files_)
     for (const TensorInfo& tensor : file.header.tensors)
-      if (find(tensor.name) == &tensor) names.push_back(tensor.name);
-  const auto at_hand = std::ssize(names);
-  if (index_)
-    for (const auto& [name, shard] : index_->shard_of)
-      if (!at_hand_.contains(name)) names.push_back(name);
-  std::sort(names.begin() + at_hand, names.end());
-  return names;
+      if (find(tensor.name) == &tensor) tensors.push_back({tensor.name, &tensor});
+  if (!index_) return tensors;
+  const auto at_hand = std::ssize(tensors);
+  for (const auto& [name, shard] : index_->shard_of)
+    if (!at_hand_.contains(name)) tensors.push_back({name, nullptr});
+  std::ranges::sort(tensors.begin() + at_hand, tensors.end(), {}, &Named::name);
+  return tensors;
 }
 
 }  // namespace dsv

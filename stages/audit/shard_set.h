@@ -77,9 +77,13 @@ class ShardSet {
   /// Shards that may hold a tensor that is Pending or Unknown.
   std::span<const std::string> waiting_for(std::string_view tensor) const;
 
-  /// Every name that a used header or the index holds: by file and place, then those that only the index
+  struct Named {
+    std::string_view name;
+    const TensorInfo* header = nullptr;  ///< as find() gives it
+  };
+  /// Every tensor that a used header or the index holds: by file and place, then those that only the index
   /// has, sorted.
-  std::vector<std::string_view> names() const;
+  std::vector<Named> tensors() const;
 
   const std::vector<ShardFile>& files() const { return files_; }
   /// Shards that the index, or the numbering of the files, says should be there, and are not at hand.
