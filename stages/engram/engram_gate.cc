@@ -48,7 +48,8 @@ class EngramGate final : public flow::Stage {
 
   flow::Status process(flow::Context& context) override {
     const ResidualStream& in = context.in(kStream);
-    const Rows<bf16> kv = linear(model_->kernels(), wkv_, context.in(kRows).x);
+    const Rows<bf16>& rows = context.in(kRows).x;
+    const Rows<bf16> kv = linear(model_->kernels(), wkv_, rows.slice(rows.rows() - in.h.rows(), rows.rows()));
     ResidualStream out = in;
     flow::parallel_for(in.h.rows(), 2, [&](Range tokens) {
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {

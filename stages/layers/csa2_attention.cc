@@ -4,22 +4,37 @@
 #include "stages/kernels/rope.h"
 #include "stages/layers/compressor.h"
 #include "stages/layers/indexer.h"
+#include "stages/layers/window_rows.h"
 #include "stages/model/linear.h"
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
 #include "stages/model/touched.h"
 
 namespace dsv {
+namespace {
+
+/// The part of a selection that belongs to the last `tokens` tokens.
+std::shared_ptr<const Selection> last_tokens(std::shared_ptr<const Selection> selection,
+                                             std::int64_t tokens) {
+  const std::int64_t rows = selection->positions.rows();
+  if (selection->source < 0 || rows == tokens) return selection;
+  Selection last{selection->source, selection->positions.slice(rows - tokens, rows), {}};
+  if (!selection->blocks.empty())
+    last.blocks.assign(selection->blocks.end() - tokens, selection->blocks.end());
+  return std::make_shared<const Selection>(std::move(last));
+}
+
+}  // namespace
 
 /// Compressed sparse attention (CSA2) of one layer. Every query reads the last window_size positions, and in
 /// layers with a ratio also the compressed positions that an indexer chose. The layer's role in the
 /// configuration decides what it owns: Full (compressor, index keys and queries), Reindex (index queries),
 /// Reuse (takes source and positions of earlier layers) or Window.
 ///
-/// Ports: x [tokens, dim] bf16, selection (of earlier layers) -> y [tokens, dim] bf16, selection.
-/// Memory: reads and extends the sequence's LayerCache; scratch is (window + tokens) rows of KV, and
-/// index_topk rows for each worker.
-/// Source: reference `Attention`, `sparse_attn`; MODEL "Attention".
+/// Ports: x [tokens, dim] bf16, selection (of earlier layers) -> y, selection: of the tokens that the
+/// following layers need (Step::begin). Memory: reads and extends the sequence's LayerCache; scratch is
+/// (window + tokens) rows of KV, the queries and outputs of kBlock tokens, and index_topk rows for each
+/// worker. Source: reference `Attention`, `sparse_attn`; MODEL "Attention".
 ///
 ///     - {name: attention, stage: Csa2Attention, in: {x: attn_in.x, selection: $selection}, options: {layer:
 ///     3}}
@@ -72,27 +87,14 @@ class Csa2Attention final : public flow::Stage {
   }
 
   flow::Status process(flow::Context& context) override {
-    const Activations& in = context.in(kX);
-    const Step& step = *in.step;
-    KvCache& kv = step.sequence->kv;
-    const QuantizedActivations xq = quantize(model_->kernels(), in.x);
-    const QuantizedActivations qr =
-        quantize(model_->kernels(), rms_norm(model_->kernels(), linear(model_->kernels(), wq_a_, xq), q_norm_,
-                                             model_->config().norm_eps));
-
-    std::shared_ptr<const Selection> selection = context.share(kBefore);
-    if (role_ == LayerRole::Full || role_ == LayerRole::Reindex) {
-      const QuantizedRows& keys = index_keys(in.x, kv);
-      selection = std::make_shared<const Selection>(
-          options_.positions == "all"
-              ? all_positions(options_.layer, step.position, step.tokens(), ratio_, keys.size())
-              : indexer_.select(in.x, qr, step.position, keys, *selection));
+    Pass pass = open_pass(context.in(kX), context.share(kBefore));
+    for (std::int64_t p = pass.window.next(); p < pass.step.end(); p = pass.window.next()) {
+      run_block(pass, {p, p < pass.begin ? pass.begin : std::min(pass.step.end(), p + kBlock)});
     }
-    const Rows<bf16> window = window_rows(xq, step, kv.layers[static_cast<std::size_t>(options_.layer)]);
-    const Rows<bf16> o = attend(queries(qr, step.position), window, step, *selection);
-    count_pass(context, in.x.rows(), in.x, weight_bytes_, cache_bytes(step, *selection));
-    context.emit(kY, Activations{in.step, project(o)});
-    context.emit(kAfter, std::move(selection));
+    const Selection& selection = pass.ranked ? *pass.ranked : *pass.before;
+    count_pass(context, pass.x.rows(), pass.x, weight_bytes_, cache_bytes(pass.step, selection));
+    context.emit(kY, Activations{context.in(kX).step, std::move(pass.y)});
+    context.emit(kAfter, pass.ranked ? std::move(pass.ranked) : std::move(pass.before));
     return {};
   }
 
@@ -106,15 +108,31 @@ class Csa2Attention final : public flow::Stage {
   }
 
  private:
+  static constexpr std::int64_t kBlock = 512;  ///< tokens whose queries and outputs exist at one time
+
+  /// One invocation.
+  struct Pass {
+    const Step& step;
+    const Rows<bf16>& x;
+    std::int64_t begin;                       ///< position of the first query
+    const QuantizedRows* keys;                ///< null in layers that do not rank
+    std::shared_ptr<const Selection> before;  ///< of the queries' tokens
+    std::shared_ptr<Selection> ranked;        ///< null in layers that do not rank
+    WindowRows window;
+    Rows<bf16> y;
+  };
+
   flow::Status bind_weights();
   /// Bytes of the caches that a pass reads, each once.
   std::int64_t cache_bytes(const Step& step, const Selection& selection) const;
+  bool ranks() const { return role_ == LayerRole::Full || role_ == LayerRole::Reindex; }
+  Pass open_pass(const Activations& in, std::shared_ptr<const Selection> before) const;
+  void run_block(Pass& pass, Range positions) const;
   /// Extends the compressor's cache where the layer owns one, and returns the keys to rank.
   const QuantizedRows& index_keys(const Rows<bf16>& x, KvCache& kv) const;
+  Rows<bf16> window_kv(const QuantizedActivations& xq, std::int64_t position) const;
   Rows<bf16> queries(const QuantizedActivations& qr, std::int64_t position) const;
-  Rows<bf16> window_rows(const QuantizedActivations& xq, const Step& step, LayerCache& cache) const;
-  Rows<bf16> attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step,
-                    const Selection& selection) const;
+  Rows<bf16> attend(const Rows<bf16>& q, std::int64_t position, const Pass& pass) const;
   Rows<bf16> project(const Rows<bf16>& o) const;
 
   struct Task;
@@ -168,6 +186,51 @@ std::int64_t Csa2Attention::cache_bytes(const Step& step, const Selection& selec
                      source.compressed.row_bytes();
 }
 
+Csa2Attention::Pass Csa2Attention::open_pass(const Activations& in,
+                                             std::shared_ptr<const Selection> before) const {
+  const ModelConfig& c = model_->config();
+  const Step& step = *in.step;
+  KvCache& kv = step.sequence->kv;
+  const std::int64_t begin = step.begin(options_.layer + 1), tokens = step.end() - begin;
+  Pass pass{step,
+            in.x,
+            begin,
+            ranks() ? &index_keys(in.x, kv) : nullptr,
+            last_tokens(std::move(before), tokens),
+            nullptr,
+            {model_->kernels(),
+             kv.layers[static_cast<std::size_t>(options_.layer)],
+             c.window_size,
+             c.head_dim,
+             {step.end() - in.x.rows(), step.end()},
+             begin},
+            {tokens, in.x.cols()}};
+  if (ranks()) {
+    pass.ranked = std::make_shared<Selection>(
+        options_.positions == "all" ? all_positions(options_.layer, begin, tokens, ratio_, pass.keys->size())
+                                    : indexer_.begin(tokens, step.end(), *pass.keys, *pass.before));
+  }
+  return pass;
+}
+
+/// Positions of one block: before the first query only the window is extended.
+void Csa2Attention::run_block(Pass& pass, Range positions) const {
+  const Kernels& kernels = model_->kernels();
+  const std::int64_t first = pass.x.rows() - pass.step.end();  // row of position 0
+  const Rows<bf16> x = pass.x.slice(first + positions.begin, first + positions.end);
+  const QuantizedActivations xq = quantize(kernels, x);
+  pass.window.append(window_kv(xq, positions.begin));
+  if (positions.begin < pass.begin) return;
+  const QuantizedActivations qr =
+      quantize(kernels, rms_norm(kernels, linear(kernels, wq_a_, xq), q_norm_, model_->config().norm_eps));
+  const std::int64_t token = positions.begin - pass.begin;
+  if (pass.ranked && options_.positions == "selected") {
+    indexer_.select(x, qr, positions.begin, *pass.keys, *pass.before, token, *pass.ranked);
+  }
+  const Rows<bf16> y = project(attend(queries(qr, positions.begin), positions.begin, pass));
+  std::copy_n(y.data(), y.rows() * y.cols(), pass.y.row(token));
+}
+
 const QuantizedRows& Csa2Attention::index_keys(const Rows<bf16>& x, KvCache& kv) const {
   if (role_ == LayerRole::Full) {
     const std::int64_t groups = compressor_.append(x, kv.layers[static_cast<std::size_t>(options_.layer)]);
@@ -189,36 +252,22 @@ Rows<bf16> Csa2Attention::queries(const QuantizedActivations& qr, std::int64_t p
   return q;
 }
 
-/// Window KV of positions position - window_size + 1 to the end of the pass, after the fp8 round trip; rows
-/// before the sequence's start are unused. Stores the new rows.
-Rows<bf16> Csa2Attention::window_rows(const QuantizedActivations& xq, const Step& step,
-                                      LayerCache& cache) const {
-  const Kernels& kernels = model_->kernels();
+Rows<bf16> Csa2Attention::window_kv(const QuantizedActivations& xq, std::int64_t position) const {
   const ModelConfig& c = model_->config();
-  const std::int64_t window = c.window_size, tokens = step.tokens();
-  Rows<bf16> kv = rms_norm(kernels, linear(kernels, wkv_, xq), kv_norm_, c.norm_eps);
-  Rows<bf16> rows(window - 1 + tokens, c.head_dim);
-  for (std::int64_t p = std::max<std::int64_t>(0, step.position - window + 1); p < step.position; ++p) {
-    const std::int64_t slot = p % window;
-    kernels.dequantize_fp8(cache.window.codes(slot), cache.window.scales(slot), c.head_dim,
-                           rows.row(p - step.position + window - 1));
+  Rows<bf16> kv = rms_norm(model_->kernels(), linear(model_->kernels(), wkv_, xq), kv_norm_, c.norm_eps);
+  for (std::int64_t t = 0; t < kv.rows(); ++t) {
+    rope_->apply(kv.row(t) + c.head_dim - c.rope_head_dim, position + t, false);
   }
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    const std::int64_t slot = (step.position + t) % window;
-    rope_->apply(kv.row(t) + c.head_dim - c.rope_head_dim, step.position + t, false);
-    kernels.quantize_fp8(kv.row(t), c.head_dim, cache.window.codes(slot), cache.window.scales(slot));
-    kernels.dequantize_fp8(cache.window.codes(slot), cache.window.scales(slot), c.head_dim,
-                           rows.row(window - 1 + t));
-  }
-  return rows;
+  return kv;
 }
 
-/// What the workers of one attention share.
+/// What the workers of one block share.
 struct Csa2Attention::Task {
   const Rows<bf16>& q;
-  const Rows<bf16>& window;
-  const Step& step;
+  std::int64_t position;  // of the first query
+  const WindowRows& window;
   const Selection* selection;       // null: window only
+  std::int64_t selected;            // row of the selection that belongs to the first query
   const QuantizedRows* compressed;  // the source's KV
   Rows<bf16>& o;
 };
@@ -227,14 +276,13 @@ void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range hea
   const Kernels& kernels = model_->kernels();
   const ModelConfig& c = model_->config();
   std::vector<const bf16*> list;
-  for (std::int64_t i = 0; i < c.window_size; ++i) {
-    const bool before_start = task.step.position + token - c.window_size + 1 + i < 0;
-    list.push_back(before_start ? nullptr : task.window.row(token + i));
+  for (std::int64_t p = task.position + token - c.window_size + 1; p <= task.position + token; ++p) {
+    list.push_back(task.window.row(p));
   }
   const std::int64_t chosen = task.selection ? task.selection->positions.cols() : 0;
   Rows<bf16> decoded(chosen, c.head_dim);
   for (std::int64_t i = 0; i < chosen; ++i) {
-    const std::int32_t position = task.selection->positions.row(token)[i];
+    const std::int32_t position = task.selection->positions.row(task.selected + token)[i];
     if (position < 0) break;
     kernels.dequantize_fp4_e4m3(task.compressed->codes(position), task.compressed->scales(position),
                                 c.head_dim, decoded.row(i));
@@ -245,25 +293,23 @@ void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range hea
   kernels.attend({task.q.row(token), c.n_heads, c.head_dim, list, sink_, scale, task.o.row(token)}, heads,
                  scratch.data());
   bf16* tails = task.o.row(token) + (heads.begin + 1) * c.head_dim - c.rope_head_dim;
-  rope_->apply(tails, heads.size(), c.head_dim, task.step.position + token, true);
+  rope_->apply(tails, heads.size(), c.head_dim, task.position + token, true);
 }
 
-Rows<bf16> Csa2Attention::attend(const Rows<bf16>& q, const Rows<bf16>& window, const Step& step,
-                                 const Selection& selection) const {
+Rows<bf16> Csa2Attention::attend(const Rows<bf16>& q, std::int64_t position, const Pass& pass) const {
   const ModelConfig& c = model_->config();
   Rows<bf16> o(q.rows(), q.cols());
-  const bool sparse = role_ != LayerRole::Window;
-  const int source = c.kv_source(options_.layer);
-  const Task task{q,
-                  window,
-                  step,
-                  sparse ? &selection : nullptr,
-                  sparse ? &step.sequence->kv.layers[static_cast<std::size_t>(source)].compressed : nullptr,
-                  o};
+  Task task{q, position, pass.window, nullptr, position - pass.begin, nullptr, o};
+  if (role_ != LayerRole::Window) {
+    const auto source = static_cast<std::size_t>(c.kv_source(options_.layer));
+    task.selection = pass.ranked ? pass.ranked.get() : pass.before.get();
+    task.compressed = &pass.step.sequence->kv.layers[source].compressed;
+  }
   // One token is split by heads, many by tokens.
   const std::int64_t slices =
-      step.tokens() >= flow::parallelism() ? 1 : std::min<std::int64_t>(c.n_heads, flow::parallelism());
-  const std::int64_t reads = (c.window_size + (sparse ? selection.positions.cols() : 0)) * q.cols();
+      q.rows() >= flow::parallelism() ? 1 : std::min<std::int64_t>(c.n_heads, flow::parallelism());
+  const std::int64_t reads =
+      (c.window_size + (task.selection ? task.selection->positions.cols() : 0)) * q.cols();
   const std::int64_t grain = std::max<std::int64_t>(1, 65536 * slices / reads);
   flow::parallel_for(q.rows() * slices, grain, [&](Range range) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {

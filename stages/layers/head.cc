@@ -51,7 +51,8 @@ class Head final : public flow::Stage {
     }
     if (first < tokens) count_pass(context, tokens - first, head_, collapsed);
     Rows<bf16> hidden = rms_norm(model_->kernels(), collapsed, norm_, c.norm_eps);
-    context.emit(kLogits, Logits{stream.step, first,
+    const std::int64_t left_out = stream.step->tokens() - tokens;
+    context.emit(kLogits, Logits{stream.step, left_out + first,
                                  linear_f32(model_->kernels(), head_, hidden.data(), hidden.rows())});
     context.emit(kHidden, Activations{stream.step, std::move(hidden)});
     return {};

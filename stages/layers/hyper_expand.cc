@@ -5,7 +5,7 @@
 namespace dsv {
 
 /// Exit of a sub-block of a hyper-connected layer: every copy of the residual stream becomes a mix of all
-/// copies plus the sub-block's output.
+/// copies plus the sub-block's output. The stream goes on with the tokens that y holds.
 ///
 /// Ports: stream h [tokens, hc_mult, dim], mix, y [tokens, dim] -> stream, collapsed next with mix.pre.
 /// Source: reference `Block.hc_post`; MODEL "The stack".
@@ -35,11 +35,12 @@ class HyperExpand final : public flow::Stage {
     const HyperMix& mix = context.in(kMix);
     const Activations& y = context.in(kY);
     const ModelConfig& c = model_->config();
-    ResidualStream out{in.step, Rows<bf16>(in.h.rows(), in.h.cols()), mix.pre};
-    flow::parallel_for(in.h.rows(), 8, [&](Range tokens) {
+    const std::int64_t left = in.h.rows() - y.x.rows();  // tokens that the stream leaves behind
+    ResidualStream out{in.step, Rows<bf16>(y.x.rows(), in.h.cols()), mix.pre.slice(left, in.h.rows())};
+    flow::parallel_for(y.x.rows(), 8, [&](Range tokens) {
       for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
-        model_->kernels().expand(y.x.row(t), in.h.row(t), mix.post.row(t), mix.comb.row(t), c.hc_mult, c.dim,
-                                 out.h.row(t));
+        model_->kernels().expand(y.x.row(t), in.h.row(left + t), mix.post.row(left + t),
+                                 mix.comb.row(left + t), c.hc_mult, c.dim, out.h.row(t));
       }
     });
     count_pass(context, in.h.rows(), in.h, y.x, out.h);

@@ -56,12 +56,13 @@ void Indexer::score(const Queries& queries, std::int64_t token, const QuantizedR
 }
 
 void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visible,
-                   const QuantizedRows& keys, const Selection& before, Selection& out) const {
+                   const QuantizedRows& keys, const Selection& before, std::int64_t row,
+                   Selection& out) const {
   const ModelConfig& c = model_->config();
   std::vector<float> scores(static_cast<std::size_t>(visible), -std::numeric_limits<float>::infinity());
   const bool within_candidates = !before.blocks.empty() && layer_ > c.candidate_source_layer;
   if (within_candidates) {
-    for (const std::int64_t block : before.blocks[static_cast<std::size_t>(token)]) {
+    for (const std::int64_t block : before.blocks[static_cast<std::size_t>(row)]) {
       const std::int64_t first = block * c.candidate_block_size;
       score(queries, token, keys, {first, std::min(first + c.candidate_block_size, visible)}, scores.data());
     }
@@ -70,31 +71,34 @@ void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visi
                        [&](Range range) { score(queries, token, keys, range, scores.data()); });
   }
   const std::vector<std::int32_t> chosen = top_k_positions(scores, c.index_topk);
-  std::fill_n(std::copy(chosen.begin(), chosen.end(), out.positions.row(token)),
+  std::fill_n(std::copy(chosen.begin(), chosen.end(), out.positions.row(row)),
               out.positions.cols() - static_cast<std::int64_t>(chosen.size()), -1);
   if (layer_ == c.candidate_source_layer) {
-    out.blocks[static_cast<std::size_t>(token)] =
+    out.blocks[static_cast<std::size_t>(row)] =
         select_candidate_blocks(scores, visible, c.candidate_block_size, c.candidate_topk_blocks);
   }
 }
 
-Selection Indexer::select(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position,
-                          const QuantizedRows& keys, const Selection& before) const {
+Selection Indexer::begin(std::int64_t tokens, std::int64_t end, const QuantizedRows& keys,
+                         const Selection& before) const {
   const ModelConfig& c = model_->config();
-  const std::int64_t tokens = x.rows(), most = std::min((position + tokens) / ratio_, keys.size());
-  Selection out;
-  out.source = layer_;
-  out.positions = Rows<std::int32_t>(tokens, std::min<std::int64_t>(c.index_topk, most));
-  out.blocks = before.blocks;
+  const std::int64_t most = std::min(end / ratio_, keys.size());
+  Selection out{layer_, Rows<std::int32_t>(tokens, std::min<std::int64_t>(c.index_topk, most)),
+                before.blocks};
   if (layer_ == c.candidate_source_layer) out.blocks.assign(static_cast<std::size_t>(tokens), {});
+  return out;
+}
+
+void Indexer::select(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position,
+                     const QuantizedRows& keys, const Selection& before, std::int64_t first,
+                     Selection& out) const {
   const Queries query = queries(x, qr, position);
-  flow::parallel_for(tokens, 1, [&](Range range) {
+  flow::parallel_for(x.rows(), 1, [&](Range range) {
     for (std::int64_t t = range.begin; t < range.end; ++t) {
       const std::int64_t visible = std::min((position + t + 1) / ratio_, keys.size());
-      rank(query, t, visible, keys, before, out);
+      rank(query, t, visible, keys, before, first + t, out);
     }
   });
-  return out;
 }
 
 Selection all_positions(int layer, std::int64_t position, std::int64_t tokens, std::int64_t ratio,

@@ -20,11 +20,16 @@ class Indexer {
   /// Binds the weights of `layer`, an index source.
   flow::Status open(const Model& model, int layer, const RopeTable& rope);
 
-  /// Positions for tokens at `position`, position + 1, ...: the index_topk best visible ones of `keys`.
-  /// x [tokens, dim]; qr the normalized query latent, quantized. `before` is the selection that earlier
-  /// layers of the pass made; its candidate blocks limit the ranking of the layers after their source.
-  Selection select(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position,
-                   const QuantizedRows& keys, const Selection& before) const;
+  /// Room for the choice of `tokens` tokens that end before position `end`. `before` is the selection that
+  /// earlier layers of the pass made; its candidate blocks limit the ranking of the layers after their
+  /// source.
+  Selection begin(std::int64_t tokens, std::int64_t end, const QuantizedRows& keys,
+                  const Selection& before) const;
+
+  /// Fills rows first, first + 1, ... of `out` for tokens at `position`, position + 1, ...: the index_topk
+  /// best visible ones of `keys`. x [tokens, dim]; qr the normalized query latent, quantized.
+  void select(const Rows<bf16>& x, const QuantizedActivations& qr, std::int64_t position,
+              const QuantizedRows& keys, const Selection& before, std::int64_t first, Selection& out) const;
 
   std::int64_t weight_bytes() const { return bytes_of(wq_b_) + bytes_of(weights_proj_); }
 
@@ -37,7 +42,7 @@ class Indexer {
   void score(const Queries& queries, std::int64_t token, const QuantizedRows& keys, Range range,
              float* scores) const;
   void rank(const Queries& queries, std::int64_t token, std::int64_t visible, const QuantizedRows& keys,
-            const Selection& before, Selection& out) const;
+            const Selection& before, std::int64_t row, Selection& out) const;
 
   const Model* model_ = nullptr;
   const RopeTable* rope_ = nullptr;

@@ -36,6 +36,8 @@ class QuantizedRows {
 struct LayerCache {
   /// Last window_size positions, fp8 with a scale for 32 columns; position p is in row p mod window_size.
   QuantizedRows window;
+  /// Positions [window_begin, window_end) were written without a break; earlier ones are not there.
+  std::int64_t window_begin = 0, window_end = 0;
   /// One row for each completed group (Full layers), fp4 with E4M3 scales for 16 columns.
   QuantizedRows compressed;
   /// Index key of each completed group (Full layers), fp4 with E8M0 scales for 32 columns.

@@ -1,9 +1,12 @@
 // The values that travel between the model's stages.
 //
 // A Step is one pass through the stack: a chunk of the prompt, or one new token. Every packet of a pass
-// shares its Step, and through it the sequence whose caches the stages read and extend.
+// shares its Step, and through it the sequence whose caches the stages read and extend. A packet of rows
+// holds the last tokens of its pass: all of them, or, deep in the stack, those that can still matter (see
+// prefill.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,7 +32,14 @@ struct Step {
   std::int64_t position = 0;
   bool last_of_prompt = true;               ///< false for a prompt chunk that others follow
   std::optional<std::int32_t> forced_next;  ///< the next token is given, not sampled
+  std::shared_ptr<const std::vector<std::int64_t>>
+      begins;  ///< prefill_begins of the prompt; null: every position
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids.size()); }
+  std::int64_t end() const { return position + tokens(); }
+  /// First position of this pass that the stream before `layer` holds; end() when it holds none.
+  std::int64_t begin(int layer) const {
+    return begins ? std::clamp((*begins)[static_cast<std::size_t>(layer)], position, end()) : position;
+  }
 };
 using StepPtr = std::shared_ptr<const Step>;
 

@@ -1,6 +1,7 @@
 // Rows<T>: a dense row-major matrix that owns its memory, 64-byte aligned.
 #pragma once
 
+#include <algorithm>
 #include <boost/align/aligned_allocator.hpp>
 #include <cstdint>
 #include <span>
@@ -23,6 +24,12 @@ class Rows {
   T* row(std::int64_t i) { return data_.data() + i * cols_; }
   const T* row(std::int64_t i) const { return data_.data() + i * cols_; }
   std::span<const T> all() const { return data_; }
+  /// A copy of rows [begin, end).
+  Rows slice(std::int64_t begin, std::int64_t end) const {
+    Rows part(end - begin, cols_);
+    std::copy(row(begin), row(end), part.data());
+    return part;
+  }
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(data_)); }
 
  private:

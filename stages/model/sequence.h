@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -23,8 +24,9 @@ struct Sequence {
   std::string prompt_text;
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> generated;
-  std::vector<double> log_probabilities;  ///< of each generated or given token
-  std::int64_t position = 0;              ///< tokens read so far
+  std::vector<double> log_probabilities;                            ///< of each generated or given token
+  std::int64_t position = 0;                                        ///< tokens read so far
+  std::shared_ptr<const std::vector<std::int64_t>> prefill_begins;  ///< see prefill.h; null: every position
 
   KvCache kv;
   EngramLookback engram;

@@ -2,6 +2,7 @@
 
 #include "stages/model/model.h"
 #include "stages/model/packets.h"
+#include "stages/model/prefill.h"
 #include "stages/text/vocabulary.h"
 
 namespace dsv {
@@ -25,6 +26,8 @@ class TokenLoop final : public flow::Stage {
   struct Options {
     std::int64_t max_new_tokens = 8;
     std::int64_t prefill_chunk = 0;
+    std::string prefill = "exact";
+    std::string logits = "last";
     std::vector<std::int64_t> continuation_ids;
     bool stop_at_eos = true;
     std::int64_t seed = 0;
@@ -38,6 +41,15 @@ class TokenLoop final : public flow::Stage {
     spec.option("prefill_chunk", &Options::prefill_chunk,
                 "tokens of the prompt in one pass; 0 = the whole prompt")
         .range(0);
+    spec.option(
+            "prefill", &Options::prefill,
+            "work on the prompt: exact = what can reach the output; full = every position in every layer, "
+            "with the same bits; bounded = the layers after the last KV source see window_size positions "
+            "only, "
+            "an approximation")
+        .choices({"exact", "full", "bounded"});
+    spec.option("logits", &Options::logits, "positions that get logits; all asks for a full prefill")
+        .choices({"last", "all"});
     spec.option("continuation_ids", &Options::continuation_ids, "feed these ids instead of the sampled ones");
     spec.option("stop_at_eos", &Options::stop_at_eos, "end at the end-of-sequence token");
     spec.option("seed", &Options::seed, "seed of the sampling noise; sequence n uses seed + n").range(0);
@@ -103,6 +115,11 @@ class TokenLoop final : public flow::Stage {
                                                static_cast<std::uint64_t>(options_.seed) + number);
     sequence->prompt_text = prompt.text;
     sequence->prompt = prompt.ids;
+    if (const Prefill prefill = prefill_of(options_.logits == "all" ? "full" : options_.prefill);
+        prefill != Prefill::full) {
+      sequence->prefill_begins = std::make_shared<const std::vector<std::int64_t>>(
+          prefill_begins(model_->config(), prefill, tokens));
+    }
     feed_prompt(context, std::move(sequence));
     return {};
   }
@@ -131,15 +148,17 @@ class TokenLoop final : public flow::Stage {
     const std::int64_t left = static_cast<std::int64_t>(prompt.size()) - sequence->position;
     const std::int64_t count = options_.prefill_chunk > 0 ? std::min(left, options_.prefill_chunk) : left;
     const auto first = prompt.begin() + sequence->position;
-    feed(context, std::move(sequence), {first, first + count}, count == left);
+    auto begins = sequence->prefill_begins;
+    feed(context, std::move(sequence), {first, first + count}, count == left, std::move(begins));
   }
 
   void feed(flow::Context& context, std::shared_ptr<Sequence> sequence, std::vector<std::int32_t> ids,
-            bool last) const {
+            bool last, std::shared_ptr<const std::vector<std::int64_t>> begins = nullptr) const {
     auto step = std::make_shared<Step>();
     step->ids = std::move(ids);
     step->position = sequence->position;
     step->last_of_prompt = last;
+    step->begins = std::move(begins);
     if (const std::size_t given = sequence->generated.size();
         last && given < options_.continuation_ids.size()) {
       step->forced_next = static_cast<std::int32_t>(options_.continuation_ids[given]);

@@ -156,12 +156,12 @@ TEST_P(WholeGoldenSelection, ChoosesOtherPositionsThanTheReferenceInFewRowsOnly)
     taps.push_back({fmt::format("backbone.layers.{}.attention.selection", layer),
                     folder / fmt::format("{}.safetensors", layer)});
   }
-  const Outcome run =
-      run_pipeline(kGreedy,
-                   {{"checkpoint", want.checkpoint},
-                    {"prompt_ids", list(golden["prompt_ids"].as<std::int32_t>())},
-                    {"continuation_ids", list(golden["decode.input_ids"].as<std::int32_t>())}},
-                   taps);
+  const Outcome run = run_pipeline(kGreedy,
+                                   {{"checkpoint", want.checkpoint},
+                                    {"prompt_ids", list(golden["prompt_ids"].as<std::int32_t>())},
+                                    {"continuation_ids", list(golden["decode.input_ids"].as<std::int32_t>())},
+                                    {"prefill", "full"}},
+                                   taps);
   ASSERT_TRUE(run.status.ok()) << run.status.message();
   int differing = 0;
   for (const int layer : layers) {

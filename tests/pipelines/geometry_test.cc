@@ -1,5 +1,5 @@
 // Another geometry in the same format runs unchanged: nothing of the released model is built in.
-#include <cstring>
+#include <cmath>
 #include <fstream>
 
 #include "stages/audit/synth.h"
@@ -74,7 +74,13 @@ class OtherGeometry : public ::testing::Test {
     auto written = synthesize(*read, folder_ / "checkpoint", {.payload = SynthPayload::Random, .seed = 7});
     ASSERT_TRUE(written.ok()) << written.status().message();
   }
+  /// Logits of all positions of a text of 41 tokens, the first `prompt` of which are the prompt.
   std::vector<std::vector<float>> logits(std::size_t prompt, Sets sets) {
+    sets.emplace_back("logits", "all");
+    return asked_logits(prompt, std::move(sets));
+  }
+  /// Those that the sets ask for.
+  std::vector<std::vector<float>> asked_logits(std::size_t prompt, Sets sets) {
     const std::string tap = folder_ / "logits.safetensors";
     std::vector<std::int32_t> ids;
     for (std::int32_t i = 0; i < 41; ++i) ids.push_back((i * 373 + 5) % 2048);
@@ -82,8 +88,7 @@ class OtherGeometry : public ::testing::Test {
     sets.insert(sets.end(), {{"checkpoint", folder_ / "checkpoint"},
                              {"prompt_ids", list(std::vector<std::int32_t>(ids.begin(), border))},
                              {"continuation_ids", list(std::vector<std::int32_t>(border, ids.end()))},
-                             {"max_new_tokens", "0"},
-                             {"logits", "all"}});
+                             {"max_new_tokens", "0"}});
     const Outcome run = run_pipeline("pipelines/greedy.yaml", sets, {{"backbone.head.logits", tap}});
     EXPECT_TRUE(run.status.ok()) << run.status.message();
     return tapped_logits(tap);
@@ -102,6 +107,55 @@ TEST_F(OtherGeometry, GivesTheSameBitsForEveryChunkingThreadCountAndCacheSize) {
   EXPECT_EQ(logits(11, {}), whole) << "token by token";
   EXPECT_EQ(logits(41, {{"threads", "1"}, {"expert_cache", "1"}, {"devices", "3"}}), whole);
   EXPECT_EQ(logits(41, {{"resident_engram", "true"}}), whole);
+}
+
+TEST_F(OtherGeometry, GivesTheSameBitsWithAnExactPrefillAsWithAFullOneInEveryChunking) {
+  for (const std::size_t prompt : {30u, 9u, 8u, 3u, 1u}) {
+    const auto full = asked_logits(prompt, {{"prefill", "full"}});
+    ASSERT_EQ(full.size(), 41 - prompt + 1);
+    for (const char* chunk : {"0", "1", "2", "3", "5", "7", "16"}) {
+      EXPECT_EQ(asked_logits(prompt, {{"prefill", "exact"}, {"prefill_chunk", chunk}}), full)
+          << "a prompt of " << prompt << " in chunks of " << chunk;
+    }
+  }
+}
+
+/// Tokens that a layer's attention computes in the pass over a prompt of 30.
+std::int64_t attended(const std::string& checkpoint, const std::string& prefill, int layer,
+                      const std::string& tap) {
+  const Outcome run = run_pipeline("pipelines/greedy.yaml",
+                                   {{"checkpoint", checkpoint},
+                                    {"prompt_ids", list(std::vector<int>(30, 17))},
+                                    {"max_new_tokens", "1"},
+                                    {"prefill", prefill}},
+                                   {{fmt::format("backbone.layers.{}.attention.y", layer), tap}});
+  EXPECT_TRUE(run.status.ok()) << run.status.message();
+  auto file = Checkpoint::open(tap);
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  return file.ok() ? (*file)->tensors().front().shape[0] : -1;
+}
+
+TEST_F(OtherGeometry, ComputesOnlyTheTriangleThatReachesTheOutput) {
+  const std::string checkpoint = folder_ / "checkpoint", tap = folder_ / "y.safetensors";
+  const std::map<std::string, std::vector<std::int64_t>> expected = {
+      {"full", {30, 30, 30, 30}}, {"exact", {30, 9, 5, 1}}, {"bounded", {30, 5, 5, 1}}};
+  for (const auto& [prefill, tokens] : expected) {
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(attended(checkpoint, prefill, 5 + i, tap), tokens[static_cast<std::size_t>(i)])
+          << prefill << ", layer " << 5 + i;
+    }
+  }
+}
+
+TEST_F(OtherGeometry, RunsABoundedPrefillWhichIsExactForAPromptOfOneWindow) {
+  EXPECT_EQ(asked_logits(5, {{"prefill", "bounded"}}), asked_logits(5, {{"prefill", "full"}}));
+  const auto bounded = asked_logits(30, {{"prefill", "bounded"}});
+  for (const auto& row : bounded) {
+    for (const float logit : row) ASSERT_TRUE(std::isfinite(logit));
+  }
+  for (const char* chunk : {"1", "4", "7"}) {
+    EXPECT_EQ(asked_logits(30, {{"prefill", "bounded"}, {"prefill_chunk", chunk}}), bounded) << chunk;
+  }
 }
 
 TEST_F(OtherGeometry, RefusesAPromptLongerThanItsContextWithBothNumbers) {
