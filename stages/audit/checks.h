@@ -7,11 +7,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "stages/audit/audit.h"
 #include "stages/engram/layout.h"
+#include "stages/model/name_map.h"
 
 namespace dsv {
 
@@ -62,7 +62,7 @@ struct AuditContext {
   std::vector<ShardSet::Named> tensors;      ///< ShardSet::tensors
   std::vector<ExpectedTensor> expected;      ///< empty while keys that it needs are missing
   std::vector<std::string_view> unexpected;  ///< names that the config does not call for
-  std::unordered_map<std::string_view, ExpectedTensor*> expected_by_name;
+  NameViewMap<ExpectedTensor*> expected_by_name;
   std::optional<std::array<int, 2>> fp8_block;
   std::string fp8_block_origin;  ///< where the block was learned
 

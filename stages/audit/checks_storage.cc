@@ -151,7 +151,7 @@ void index_assignment(const AuditContext& a, Finding& f) {
   }
   for (const auto& [tensor, header] : a.tensors)
     if (header == nullptr && a.shards.presence(tensor) == Presence::Absent)
-      f.fail("{} lacks {}", index.shards[static_cast<std::size_t>(index.shard_of.at(std::string(tensor)))],
+      f.fail("{} lacks {}", index.shards[static_cast<std::size_t>(index.shard_of.find(tensor)->second)],
              tensor);
 }
 

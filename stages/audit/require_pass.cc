@@ -6,8 +6,8 @@
 
 namespace dsv {
 
-/// Ends a chain of checkers in front of a text: lets the prompt through when no report has a failure, and ends
-/// the run with all failures otherwise. Reports go to standard error and to the run's report.
+/// Ends a chain of checkers in front of a text: lets the prompt through when no report has a failure, and
+/// ends the run with all failures otherwise. Reports go to standard error and to the run's report.
 ///
 /// Ports: reports (CheckReports), prompt -> prompt.
 ///

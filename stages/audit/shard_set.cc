@@ -244,7 +244,7 @@ Presence ShardSet::presence(std::string_view tensor) const {
 
 std::span<const std::string> ShardSet::waiting_for(std::string_view tensor) const {
   if (!index_) return missing_;
-  const auto place = index_->shard_of.find(std::string(tensor));
+  const auto place = index_->shard_of.find(tensor);
   if (place == index_->shard_of.end()) return {};
   const std::string& shard = index_->shards[static_cast<std::size_t>(place->second)];
   const bool is_missing = std::ranges::binary_search(missing_, shard);

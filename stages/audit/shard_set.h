@@ -10,11 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/core/status.h"
 #include "stages/model/checkpoint_index.h"
+#include "stages/model/name_map.h"
 #include "stages/model/safetensors.h"
 
 namespace dsv {
@@ -104,7 +104,7 @@ class ShardSet {
   std::string index_error_;
   std::vector<std::string> missing_;
   std::vector<std::string> conflicts_;
-  std::unordered_map<std::string_view, const TensorInfo*> at_hand_;
+  NameViewMap<const TensorInfo*> at_hand_;
 };
 
 }  // namespace dsv

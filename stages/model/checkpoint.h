@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/core/status.h"
+#include "stages/model/name_map.h"
 #include "stages/model/safetensors.h"
 
 namespace dsv {
@@ -111,7 +111,7 @@ class Checkpoint {
   std::vector<Shard> shards_;
   std::vector<std::unique_ptr<InputFile>> files_;
   std::vector<TensorInfo> tensors_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;
+  NameViewMap<std::size_t> by_name_;
   std::vector<std::string> stray_files_;
   std::map<std::string, std::string> metadata_;
   std::uint64_t total_bytes_ = 0;

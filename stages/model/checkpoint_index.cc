@@ -76,7 +76,7 @@ class IndexHandler : public JsonEvents<IndexHandler> {
   }
 
   CheckpointIndex& index_;
-  std::unordered_map<std::string, std::size_t> numbers_;
+  NameMap<std::size_t> numbers_;
   std::size_t last_ = 0;
   std::string key_, section_;
   int depth_ = 0;

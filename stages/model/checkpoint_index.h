@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/core/status.h"
+#include "stages/model/name_map.h"
 
 namespace dsv {
 
@@ -18,8 +18,8 @@ inline constexpr char kIndexFile[] = "model.safetensors.index.json";
 /// A checked index. Shards are plain file names (no folders), sorted.
 struct CheckpointIndex {
   std::vector<std::string> shards;
-  std::unordered_map<std::string, int> shard_of;  ///< tensor -> position in `shards`
-  std::optional<std::uint64_t> total_size;        ///< metadata.total_size, bytes of all tensors
+  NameMap<int> shard_of;                    ///< tensor -> position in `shards`
+  std::optional<std::uint64_t> total_size;  ///< metadata.total_size, bytes of all tensors
 };
 
 /// Reads an index. Errors: not JSON, no `weight_map` object, an entry that is not a string, a key given

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include "framework/core/registry.h"
 #include "stages/kernels/kernels.h"
 #include "stages/model/arena.h"
 #include "stages/model/checkpoint.h"
 #include "stages/model/config.h"
+#include "stages/model/name_map.h"
 
 namespace dsv {
 
@@ -61,7 +61,7 @@ class Model final : public flow::Service {
   std::shared_ptr<const Checkpoint> checkpoint_;
   const Kernels* kernels_ = nullptr;
   Arena arena_;
-  std::unordered_map<std::string_view, std::size_t> offsets_;  // tensor -> offset in the arena
+  NameViewMap<std::size_t> offsets_;  // tensor -> offset in the arena
 };
 
 /// Whether a tensor belongs to the part that Model keeps in memory.
