@@ -1,12 +1,13 @@
 # Build helpers: one line declares a library of stages, a test program or a benchmark.
 
 add_library(dsv41_flags INTERFACE)
-target_compile_options(dsv41_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-                       -ffp-contract=off $<$<BOOL:${DSV41_WERROR}>:-Werror>)
+set(flags -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off
+    $<$<BOOL:${DSV41_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(dsv41_flags INTERFACE -Wno-array-bounds -Wno-restrict
-                         -Wno-stringop-overflow -Wno-stringop-overread)  # GCC bugs 105329, 105651: std::string itself
+  list(APPEND flags -Wno-array-bounds -Wno-restrict
+       -Wno-stringop-overflow -Wno-stringop-overread)  # GCC bugs 105329, 105651: std::string itself
 endif()
+target_compile_options(dsv41_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flags}>)
 target_include_directories(dsv41_flags INTERFACE ${PROJECT_SOURCE_DIR})
 if(DSV41_SANITIZE)
   # Instrumented code takes GCC minutes to optimize and to describe to a debugger; line numbers are enough.

@@ -9,13 +9,20 @@
 #include <cstdint>
 #include <limits>
 
+/// Marks functions that CUDA code shares.
+#ifdef __CUDACC__
+#define DSV_HOST_DEVICE __host__ __device__
+#else
+#define DSV_HOST_DEVICE
+#endif
+
 namespace dsv {
 
 /// bfloat16: the upper half of an fp32. Conversion from fp32 rounds to nearest even; NaN stays NaN.
 struct bf16 {
   std::uint16_t bits = 0;
   bf16() = default;
-  explicit bf16(float x) {
+  DSV_HOST_DEVICE explicit bf16(float x) {
     const auto u = std::bit_cast<std::uint32_t>(x);
     if ((u & 0x7fffffffu) > 0x7f800000u) {
       bits = static_cast<std::uint16_t>((u >> 16) | 0x40u);
@@ -23,24 +30,26 @@ struct bf16 {
       bits = static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     }
   }
-  explicit operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  DSV_HOST_DEVICE explicit operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
   friend bool operator==(bf16 a, bf16 b) { return a.bits == b.bits; }
 };
 static_assert(sizeof(bf16) == 2);
 
 /// x rounded to bf16, as fp32.
-inline float round_bf16(float x) {
+DSV_HOST_DEVICE inline float round_bf16(float x) {
   return static_cast<float>(bf16(x));
 }
 
 /// Value of an E8M0 scale: 2^(code-127); code 0 is 2^-127 (an fp32 subnormal), code 255 is NaN.
-inline float e8m0_value(std::uint8_t code) {
+DSV_HOST_DEVICE inline float e8m0_value(std::uint8_t code) {
   if (code == 255) return std::numeric_limits<float>::quiet_NaN();
   return std::bit_cast<float>(code == 0 ? 0x00400000u : static_cast<std::uint32_t>(code) << 23);
 }
 
 /// Value of an E4M3 code (bias 7, no infinity, 0x7F and 0xFF are NaN, subnormals down to 2^-9).
-inline float e4m3_value(std::uint8_t code) {
+DSV_HOST_DEVICE inline float e4m3_value(std::uint8_t code) {
   const int exponent = (code >> 3) & 15, mantissa = code & 7;
   if ((code & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
   const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
@@ -49,7 +58,7 @@ inline float e4m3_value(std::uint8_t code) {
 }
 
 /// Nearest E4M3 code of x, ties to even, saturating at +-448. NaN gives 0x7F with x's sign.
-inline std::uint8_t e4m3_code(float x) {
+DSV_HOST_DEVICE inline std::uint8_t e4m3_code(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
   const auto sign = static_cast<std::uint8_t>((u >> 24) & 0x80u);
   const float magnitude = std::fabs(x);
@@ -65,13 +74,13 @@ inline std::uint8_t e4m3_code(float x) {
 }
 
 /// Value of an E2M1 code (low 4 bits): 0 .5 1 1.5 2 3 4 6 and their negatives; code 8 is -0.
-inline float e2m1_value(std::uint8_t code) {
+DSV_HOST_DEVICE inline float e2m1_value(std::uint8_t code) {
   constexpr float kMagnitude[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
   return (code & 8) ? -kMagnitude[code & 7] : kMagnitude[code & 7];
 }
 
 /// Nearest E2M1 code of x, ties to the even code, saturating at +-6; the sign of zero is kept.
-inline std::uint8_t e2m1_code(float x) {
+DSV_HOST_DEVICE inline std::uint8_t e2m1_code(float x) {
   const float a = std::fabs(x);
   std::uint8_t code = 0;  // the tie of each pair of neighbours goes to the even code
   if (a > 5.0f)
@@ -92,7 +101,7 @@ inline std::uint8_t e2m1_code(float x) {
 }
 
 /// E8M0 code of 2^ceil(log2(x)) for x > 0, taken from the exponent bits: an exact power stays.
-inline std::uint8_t e8m0_ceil_code(float x) {
+DSV_HOST_DEVICE inline std::uint8_t e8m0_ceil_code(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
   return static_cast<std::uint8_t>((u >> 23) + ((u & 0x7fffffu) != 0 ? 1u : 0u));
 }

@@ -38,10 +38,8 @@ class ExpertPrefetch final : public flow::Stage {
   flow::Status process(flow::Context& context) override {
     FLOW_TRY(store_->check_guesses());
     const Routes& routes = context.in(kRoutes);
-    const Step& step = *routes.step;
-    const bool prompt = step.position < static_cast<std::int64_t>(step.sequence->prompt.size());
     context.emit(kPages, ExpertPages{store_->request(options_.layer, options_.device, routes.experts.all(),
-                                                     prompt ? Phase::prefill : Phase::decode)});
+                                                     phase_of(*routes.step))});
     return {};
   }
 

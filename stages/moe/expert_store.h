@@ -10,10 +10,17 @@
 #include <vector>
 
 #include "framework/core/registry.h"
+#include "stages/model/packets.h"
 #include "stages/moe/expert_cache.h"
 #include "stages/moe/expert_guesses.h"
 
 namespace dsv {
+
+/// What a pass is for the cache policies.
+inline Phase phase_of(const Step& step) {
+  return step.position < static_cast<std::int64_t>(step.sequence->prompt.size()) ? Phase::prefill
+                                                                                 : Phase::decode;
+}
 
 /// How ExpertPredict guesses.
 enum class Predictor : std::uint8_t { none, recent, gate };
@@ -39,6 +46,8 @@ class ExpertStore final : public flow::Service {
   std::shared_ptr<ExpertRequest> request(int layer, int device, std::span<const std::int32_t> experts,
                                          Phase phase = Phase::decode);
   int devices() const { return options_.devices; }
+  /// Device that computes an expert: experts are dealt out in contiguous ranges.
+  int device_of(int expert) const;
 
   Predictor predictor() const { return predictor_; }
   /// Called by stages that will guess. Error: the store was not told to have any room for guesses.
@@ -60,8 +69,6 @@ class ExpertStore final : public flow::Service {
   flow::Result<Sizes> sizes() const;
   flow::Result<Sizes> within_memory(Sizes sizes) const;
   int experts_each() const;
-  /// Device that computes an expert: experts are dealt out in contiguous ranges.
-  int device_of(int expert) const;
   ExpertCache& cache(int layer, int device) const;
   ExpertPagePtr load(int layer, int expert, const ExpertCache::Done& done);
   ReadTicket read(int layer, int expert, Urgency urgency, ExpertCache::Done done);

@@ -105,7 +105,7 @@ TEST_F(OtherGeometry, GivesTheSameBitsForEveryChunkingThreadCountAndCacheSize) {
     EXPECT_EQ(logits(41, {{"prefill_chunk", chunk}}), whole) << "chunks of " << chunk;
   }
   EXPECT_EQ(logits(11, {}), whole) << "token by token";
-  EXPECT_EQ(logits(41, {{"threads", "1"}, {"expert_cache", "1"}, {"devices", "3"}}), whole);
+  EXPECT_EQ(logits(41, {{"threads", "1"}, {"expert_cache", "1"}, {"expert_world", "3"}}), whole);
   EXPECT_EQ(logits(41, {{"resident_engram", "true"}}), whole);
 }
 

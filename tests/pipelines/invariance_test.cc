@@ -79,7 +79,7 @@ TEST_P(Invariance, LogitsAreEqualForEverySizeOfTheExpertCacheAndAnySplitOverDevi
                  "a cache of " + std::to_string(cache));
   }
   for (const int devices : {2, 3, 4}) {
-    expect_equal(logits(9, {{"devices", std::to_string(devices)}, {"expert_cache", "1"}}),
+    expect_equal(logits(9, {{"expert_world", std::to_string(devices)}, {"expert_cache", "1"}}),
                  std::to_string(devices) + " devices");
   }
 }
