@@ -46,11 +46,12 @@ TEST(EmulatedCard, DoesNotHoldUpTheHostWhileItWorks) {
   EmulatedRuntime runtime({.faults = {.copy_delay = milliseconds(50)}});
   const auto device = opened(runtime);
   const Buffers b(*device);
-  const Event never = *device->make_event();
-  std::memset(b.back.get(), 7, 4);
+  const Event never = *device->make_event(), uploaded = *device->make_event();
   ASSERT_TRUE(device->upload(Stream::copy, b.card.get(), b.pinned.get(), 4).ok());
   EXPECT_TRUE(device->finish(never).ok()) << "an event that was never recorded has passed";
   EXPECT_EQ(runtime.counts().copies, 1u);
+  ASSERT_TRUE(device->record(uploaded, Stream::copy).ok());
+  EXPECT_TRUE(device->finish(uploaded).ok()) << "the memory must outlive the copy";
 }
 
 TEST(EmulatedCard, HasAsMuchMemoryAsItIsGivenAndUsersShareIt) {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "stages/model/model.h"
 #include "tests/golden/golden_file.h"
@@ -53,8 +54,8 @@ struct CardRun : Outcome {
   /// The remarks about experts, one a line.
   std::vector<std::string> remarks() const {
     std::vector<std::string> lines;
-    std::istringstream text(notes);
-    for (std::string line; std::getline(text, line);) {
+    std::istringstream words(notes);
+    for (std::string line; std::getline(words, line);) {
       if (line.starts_with("experts: ")) lines.push_back(line);
     }
     return lines;
@@ -186,7 +187,7 @@ TEST(CardPlacement, OfMoreRanksThanCardsIsAnErrorUnlessTheyMayShare) {
 TEST(CardPlacement, IsShownByADryRun) {
   flow::LoadOutcome loaded = flow::load_graph(
       {.files = {source("pipelines/greedy.yaml")},
-       .sets = {{"expert_device", "emulated"}, {"expert_world", "3"}, {"expert_vram", "100KiB"}},
+       .sets = {{"expert_device", "emulated"}, {"expert_world", "3"}, {"expert_vram", "102KiB"}},
        .data_dirs = flow::data_dirs()});
   ASSERT_TRUE(loaded.plan);
   const auto lines = flow::Runner(std::move(*loaded.plan), {}).dry_run();
@@ -202,8 +203,7 @@ TEST(CardPlacement, IsShownByADryRun) {
 }
 
 TEST(CardTrace, ShowsCopiesUnderComputing) {
-  const CardRun run(kDemo, "emulated_copy_delay: 2000, emulated_op_delay: 2000",
-                    {{"expert_device", "emulated"}, {"continuation_ids", ""}});
+  const CardRun run(kDemo, "emulated_copy_delay: 500, emulated_op_delay: 500", emulated(1));
   ASSERT_TRUE(run.status.ok()) << run.status.message();
   std::vector<flow::ScopeSpan> copies, ops;
   for (const flow::TraceLane& lane : run.recorder->trace().lanes) {
