@@ -113,11 +113,11 @@ class CudaDevice final : public Device {
 
   Status upload(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override {
     return timed(stream, "upload", flow::Executor::io,
-                 [&](cudaStream_t s) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, s); });
+                 [&](cudaStream_t s) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s); });
   }
   Status download(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override {
     return timed(stream, "download", flow::Executor::io,
-                 [&](cudaStream_t s) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, s); });
+                 [&](cudaStream_t s) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s); });
   }
   Status launch(const Op& op) override {
     return std::visit(

@@ -37,7 +37,7 @@ class Device {
   virtual flow::Result<Memory> allocate_pinned(std::size_t bytes) = 0;
   virtual flow::Result<Event> make_event() = 0;
 
-  /// Copies between pinned host memory and the card.
+  /// Copies between pinned host memory and the card, or within the card.
   virtual flow::Status upload(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual flow::Status download(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   /// Starts an op on the compute stream.

@@ -50,8 +50,7 @@ class ExpertCardDispatch final : public flow::Stage {
         .routes = routes,
         .owns = [&](std::int32_t expert) { return store_->device_of(expert) == options_.rank; },
         .request = [&](const auto& experts) -> NextPage {
-          return
-              [request = store_->request(options_.layer, options_.rank, experts)] { return request->next(); };
+          return [pages = request(routes, experts)] { return pages->next(); };
         },
         .cancelled = [&] { return context.cancelled(); }};
     FLOW_ASSIGN(std::optional<ExpertOutputs> y, cards_->compute(options_.rank, pass, context.console()));

@@ -84,15 +84,16 @@ Result<ExpertCards::Place> ExpertCards::place(int rank, int cards, const flow::T
   Place place;
   const int ordinal = rank % cards, sharing = (store_->devices() - ordinal + cards - 1) / cards;
   FLOW_ASSIGN(place.device, runtime_->open(ordinal, telemetry));
-  FLOW_ASSIGN(const std::uint64_t free, place.device->free_memory());
-  // Ranks that share a card are opened one after the other: each takes its part of what is still free.
-  const int before = rank / cards;
-  place.vram = options_.vram.count > 0 ? options_.vram.count / static_cast<std::uint64_t>(sharing)
-                                       : free / 10 * 9 / static_cast<std::uint64_t>(sharing - before);
-  if (place.vram > free) {
-    return flow::errorf("too little memory: {} wanted for experts, {} free", flow::bytes_text(place.vram),
+  if (!free_.contains(ordinal)) {
+    FLOW_ASSIGN(free_[ordinal], place.device->free_memory());
+  }
+  const std::uint64_t free = free_.at(ordinal);
+  const std::uint64_t wanted = options_.vram.count > 0 ? options_.vram.count : free / 10 * 9;
+  if (wanted > free) {
+    return flow::errorf("too little memory: {} wanted for experts, {} free", flow::bytes_text(wanted),
                         flow::bytes_text(free));
   }
+  place.vram = wanted / static_cast<std::uint64_t>(sharing);
   const ModelConfig& c = model_->config();
   for (int e = 0; e < c.n_routed_experts; ++e) place.experts += store_->device_of(e) == rank ? 1 : 0;
   place.experts *= static_cast<std::size_t>(c.n_layers);

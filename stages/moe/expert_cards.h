@@ -66,6 +66,7 @@ class ExpertCards final : public flow::Service {
   std::shared_ptr<ExpertStore> store_;
   flow::Telemetry telemetry_;
   std::unique_ptr<cuda::Runtime> runtime_;
+  std::map<int, std::uint64_t> free_;  // of each card, before experts took any
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
