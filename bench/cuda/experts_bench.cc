@@ -254,7 +254,7 @@ Result<Bench> make_bench(bool emulated) {
     return bench;
   }
   FLOW_ASSIGN(bench.runtime, cuda::cuda_runtime());
-  FLOW_TRY(bench.runtime->devices());
+  FLOW_TRY(bench.runtime->devices().status());
   return bench;
 }
 
