@@ -17,8 +17,9 @@ using flow::Status;
 constexpr OptionText kOptions[] = {
     {"pipeline", "FILE", true, "the pipeline of the stage, then its overlays"},
     {"stage", "NAME", false,
-     "benchmark this stage with the inputs of a real run; full name as in --check and --trace, or a pattern: "
-     "* stands for anything within a part of the name"},
+     "benchmark this stage with the inputs of a real run: its full name, a pattern with * for anything "
+     "within a "
+     "part, or the name with parts left out, as layers.3.experts"},
     {"set", "NAME=VALUE", true, "give a parameter of the pipeline a value, as dsv41-run takes it"},
     {"invocations", "N", false, "benchmark the first N invocations of the stage (default 2)"},
     {"disk", "FOLDER", false,

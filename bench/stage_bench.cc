@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <sstream>
 
 #include "bench/disk.h"
 #include "bench/kernels/machine.h"
@@ -63,13 +64,33 @@ Result<flow::GraphPlan> load(const flow::LoadRequest& request) {
   return Status::error(fmt::format("{}", fmt::join(outcome.errors, "\n")));
 }
 
-/// Full names of the stages that are meant.
-Result<std::vector<std::string>> chosen(const flow::GraphPlan& plan, const std::string& pattern) {
-  std::vector<std::string> names;
-  for (const flow::NodePlan& node : plan.nodes) {
-    if (flow::matches(pattern, node.name)) names.push_back(node.name);
+/// The parts of a dotted name.
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts;
+  std::istringstream stream(name);
+  for (std::string part; std::getline(stream, part, '.');) parts.push_back(part);
+  return parts;
+}
+
+/// Whether `shorter` is `name` with parts left out: layers.3.experts for backbone.layers.3.moe.experts.0.
+bool abbreviates(const std::string& shorter, const std::string& name) {
+  const std::vector<std::string> wanted = parts_of(shorter);
+  auto next = wanted.begin();
+  for (const std::string& part : parts_of(name)) {
+    if (next != wanted.end() && flow::matches(*next, part)) ++next;
   }
-  if (!names.empty()) return names;
+  return next == wanted.end();
+}
+
+/// Full names of the stages that are meant: those that the pattern selects, else those that it abbreviates.
+Result<std::vector<std::string>> chosen(const flow::GraphPlan& plan, const std::string& pattern) {
+  std::vector<std::string> selected, abbreviated;
+  for (const flow::NodePlan& node : plan.nodes) {
+    if (flow::matches(pattern, node.name)) selected.push_back(node.name);
+    if (abbreviates(pattern, node.name)) abbreviated.push_back(node.name);
+  }
+  if (!selected.empty()) return selected;
+  if (!abbreviated.empty()) return abbreviated;
   return Status::error(flow::unknown_name("stage", pattern, flow::names_of(plan.nodes)));
 }
 

@@ -10,7 +10,7 @@ namespace dsv::bench {
 
 struct StageBench {
   flow::LoadRequest graph;
-  std::string stage;             ///< full name, or a pattern
+  std::string stage;             ///< full name, a pattern, or a name with parts left out
   std::size_t invocations = 2;   ///< of each stage, each a benchmark of its own
   std::filesystem::path folder;  ///< where the disk is measured, for stages that read
 };

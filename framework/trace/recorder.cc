@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 namespace flow {
@@ -13,6 +14,7 @@ namespace {
 std::atomic<std::uint64_t> next_serial{1};
 
 constexpr std::int64_t kMemoryPeriod = 10'000'000;  // nanoseconds
+constexpr std::size_t kBlock = 512;                 // spans
 
 /// Bytes of the process in memory; 0 where the system does not tell.
 double resident_memory() {
@@ -36,9 +38,19 @@ TracedNode traced(const GraphPlan& plan, const NodePlan& node) {
 /// Written by one thread; the lock is for readers.
 struct Recorder::Lane {
   std::mutex mutex;
-  TraceLane data;
+  TraceLane data;                              // but for its stages
+  std::vector<std::vector<StageSpan>> stages;  // in blocks: nothing is moved when there are more
+  void add(StageSpan span) {
+    if (stages.empty() || stages.back().size() == kBlock) stages.emplace_back().reserve(kBlock);
+    stages.back().push_back(std::move(span));
+  }
+  TraceLane copy() const {
+    TraceLane lane = data;
+    for (const auto& block : stages) lane.stages.insert(lane.stages.end(), block.begin(), block.end());
+    return lane;
+  }
   std::vector<TraceLevel> levels;
-  std::map<std::string, std::map<std::string, double, std::less<>>> totals;  // owner, name
+  std::unordered_map<std::string, std::map<std::string, double, std::less<>>> totals;  // owner, name
 };
 
 Recorder::Recorder() : serial_(next_serial++) {}
@@ -72,7 +84,7 @@ void Recorder::record(Executor executor, StageSpan span) {
   Lane& own = lane(executor);
   const std::lock_guard lock(own.mutex);
   own.data.executor = executor;
-  own.data.stages.push_back(std::move(span));
+  own.add(std::move(span));
 }
 
 void Recorder::add(const std::string& owner, std::string_view name, double amount) {
@@ -103,7 +115,7 @@ void Recorder::span(const std::string& owner, std::string_view name, Executor ki
                     std::int64_t end) {
   Lane& own = lane(kind);
   const std::lock_guard lock(own.mutex);
-  if (own.data.stages.empty()) own.data.executor = kind;
+  if (own.stages.empty()) own.data.executor = kind;
   own.data.scopes.push_back({owner, std::string(name), kind, begin, end});
 }
 
@@ -114,7 +126,7 @@ Trace Recorder::trace() const {
   if (copy.begin == 0) copy.begin = copy.end;
   for (const auto& lane : lanes_) {
     const std::lock_guard lane_lock(lane->mutex);
-    copy.lanes.push_back(lane->data);
+    copy.lanes.push_back(lane->copy());
     copy.levels.insert(copy.levels.end(), lane->levels.begin(), lane->levels.end());
     for (const auto& [owner, totals] : lane->totals) {
       for (const auto& [name, total] : totals) copy.totals[fmt::format("{}.{}", owner, name)] += total;
