@@ -56,23 +56,20 @@ std::string time_line(const ComparedTime& row, std::size_t width, bool counted) 
                      milliseconds(row.b, b), ratio(row));
 }
 
-std::string number(double value, bool integer) {
-  return integer ? fmt::format("{}", static_cast<std::int64_t>(value)) : fmt::format("{:.9g}", value);
-}
-
 std::string array_line(const ArrayDifference& array) {
   if (array.different == 0) {
     return fmt::format("{}: the same in {} packets\n", array.name, array.packets);
   }
   std::string line = fmt::format("{}: {} of {} packets differ", array.name, array.different, array.packets);
   if (!array.mismatch.empty()) line += fmt::format("; {}", array.mismatch);
-  if (array.first) {
-    const ElementDifference& first = *array.first;
-    line += fmt::format("; first in packet {} (stamp {}.{}), element {}: {} and {}", first.packet,
-                        first.stamp.sequence, first.stamp.step, first.element,
-                        number(first.a, array.integers), number(first.b, array.integers));
-  }
-  if (!array.integers && array.first) {
+  if (!array.first) return line + "\n";
+  const ElementDifference& first = *array.first;
+  line +=
+      fmt::format("; first packet {} (stamp {}.{})", first.packet, first.stamp.sequence, first.stamp.step);
+  if (array.integers) {
+    line += fmt::format(", element {}: {} and {}", first.element, static_cast<std::int64_t>(first.a),
+                        static_cast<std::int64_t>(first.b));
+  } else {
     line += fmt::format("; largest distance {:.3g}, relative {:.3g}", array.max_abs, array.relative);
   }
   return line + "\n";

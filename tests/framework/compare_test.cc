@@ -51,7 +51,7 @@ TEST_F(Compare, TellsTheFirstResultThatDiffers) {
   const Finished f = compare({"x.yaml", "+other.yaml", "--rounds", "1"});
   EXPECT_EQ(f.code, 0) << f.err;
   EXPECT_THAT(f.out, HasSubstr("B: x.yaml+other.yaml\n"));
-  EXPECT_THAT(f.out, HasSubstr("emit.word: text: 1 of 3 packets differ; first in packet 0 (stamp 1.0), "
+  EXPECT_THAT(f.out, HasSubstr("emit.word: text: 1 of 3 packets differ; first packet 0 (stamp 1.0), "
                                "element 0: 98 and 120\n"));
   EXPECT_EQ(f.err, "round 1 of 1: x.yaml\nround 1 of 1: x.yaml+other.yaml\n");
 }
