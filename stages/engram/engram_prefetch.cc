@@ -6,13 +6,14 @@ namespace dsv {
 
 /// Reads the rows of one Engram layer as soon as their numbers exist, beside the layers that come before it.
 ///
-/// Ports: ids -> rows [tokens, columns * engram_head_dim] bf16. Runs on the I/O executor.
-/// Source: reference `Engram.embed`; MODEL "Engram".
+/// Ports: ids, after (optional: reads when this has come) -> rows [tokens, columns * engram_head_dim] bf16.
+/// Runs on the I/O executor. Source: reference `Engram.embed`; MODEL "Engram".
 ///
 ///     - {name: rows, stage: EngramPrefetch, in: {ids: hash.ids}, options: {layer: 14}}
 class EngramPrefetch final : public flow::Stage {
  public:
   static constexpr flow::In<EngramIds> kIds{"ids", "table rows for every Engram layer"};
+  static constexpr flow::OptionalIn<ResidualStream> kAfter{"after", "read only when this has come; not used"};
   static constexpr flow::Out<EngramRows> kRows{"rows", "dequantized rows of this layer's table"};
   struct Options {
     int layer = 0;
@@ -20,7 +21,7 @@ class EngramPrefetch final : public flow::Stage {
 
   static void describe(flow::StageSpec<Options>& spec) {
     spec.doc("Gathers the rows of one Engram table: each distinct row once, in file order.");
-    spec.input(kIds).output(kRows).uses(kEngram).uses(kModel).executor(flow::Executor::io);
+    spec.input(kIds).input(kAfter).output(kRows).uses(kEngram).uses(kModel).executor(flow::Executor::io);
     spec.option("layer", &Options::layer, "Engram layer whose table is read").range(0).required();
   }
   explicit EngramPrefetch(Options options) : options_(options) {}
