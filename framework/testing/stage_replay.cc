@@ -96,7 +96,10 @@ class StageReplay::Impl {
     };
     node_.stage = &recorded_;
   }
-  ~Impl() { (void)assembly_.close(); }
+  ~Impl() {
+    recording_.invoked.clear();  // packets may hold on to what services give
+    (void)assembly_.close();
+  }
 
   Status record() {
     FLOW_TRY(guarded([&] { return arena_.execute([&] { return run_graph(); }); }));

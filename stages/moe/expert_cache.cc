@@ -12,10 +12,11 @@ constexpr std::uint64_t kAging = 64;
 }  // namespace
 
 ExpertRequest::ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts,
-                             Phase phase)
+                             Phase phase, Reading reading)
     : cache_(std::move(cache)),
       experts_(std::move(experts)),
       phase_(phase),
+      reading_(reading),
       states_(experts_.size(), State::waiting) {}
 
 ExpertRequest::~ExpertRequest() {
@@ -26,7 +27,9 @@ ExpertRequest::~ExpertRequest() {
 flow::Result<std::optional<ExpertRequest::Ready>> ExpertRequest::next() {
   std::unique_lock lock(cache_->mutex_);
   if (taken_ == experts_.size()) return std::optional<Ready>();
+  asked_ = true;
   cache_->serve(*this);
+  if (reading_ == Reading::needed) cache_->pump();
   const auto news = [&] { return !arrived_.empty() || !failure_.ok(); };
   while (!cache_->arrival_.wait_for(lock, kGlance, news)) {
     if (cache_->cancelled_) return flow::Status::error("the run was cancelled");
@@ -35,8 +38,28 @@ flow::Result<std::optional<ExpertRequest::Ready>> ExpertRequest::next() {
   return std::optional<Ready>(cache_->take(*this));
 }
 
-std::shared_ptr<ExpertRequest> ExpertCache::request(std::vector<std::int32_t> experts, Phase phase) {
-  std::shared_ptr<ExpertRequest> request(new ExpertRequest(shared_from_this(), std::move(experts), phase));
+bool ExpertRequest::wants_more() const {
+  if (reading_ == Reading::ahead) return true;
+  return asked_ && std::none_of(states_.begin(), states_.end(),
+                                [](State state) { return state == State::loading || state == State::ready; });
+}
+
+void ExpertRequest::restart() {
+  const std::lock_guard lock(cache_->mutex_);
+  cache_->leave(*this);
+  std::fill(states_.begin(), states_.end(), State::waiting);
+  taken_ = 0;
+  asked_ = false;
+  failure_ = {};
+  if (experts_.empty()) return;
+  cache_->requests_.push_back(this);
+  cache_->pump();
+}
+
+std::shared_ptr<ExpertRequest> ExpertCache::request(std::vector<std::int32_t> experts, Phase phase,
+                                                    Reading reading) {
+  std::shared_ptr<ExpertRequest> request(
+      new ExpertRequest(shared_from_this(), std::move(experts), phase, reading));
   const std::lock_guard lock(mutex_);
   requests_.push_back(request.get());
   pump();
@@ -110,6 +133,7 @@ void ExpertCache::pump() {
   }
   for (std::size_t i = 0; i < request.experts_.size(); ++i) {
     if (request.states_[i] != State::waiting) continue;
+    if (!request.wants_more()) return;
     if (!make_room()) return;
     load(request, i);
   }
@@ -181,6 +205,7 @@ ExpertRequest::Ready ExpertCache::take(ExpertRequest& request) {
   const std::size_t index = request.arrived_.front();
   request.arrived_.pop_front();
   request.states_[index] = State::taken;
+  request.asked_ = false;
   const int expert = request.experts_[index];
   if (++request.taken_ == request.experts_.size()) {
     requests_.remove(&request);

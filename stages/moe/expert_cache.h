@@ -30,6 +30,10 @@ using ExpertPagePtr = std::shared_ptr<const ExpertPage>;
 /// Where one expert of a request is.
 enum class ExpertState : std::uint8_t { waiting, loading, ready, taken };
 
+/// When the missing experts of a request are read: all at once, or each when its consumer asks for it, as if
+/// nobody had thought ahead.
+enum class Reading : std::uint8_t { ahead, needed };
+
 /// The experts of one pass in one layer. Dropping it gives up what was not taken.
 class ExpertRequest {
  public:
@@ -41,14 +45,21 @@ class ExpertRequest {
   /// The next expert in memory, in the order of arrival; waits when none is. nullopt after the last one. An
   /// error when a read fails or the run is cancelled. Drop the page before asking for the next one.
   flow::Result<std::optional<Ready>> next();
+  /// Asks for the same experts again, as if none had been taken; those taken must have been dropped.
+  void restart();
 
  private:
   friend class ExpertCache;
-  ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts, Phase phase);
+  ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts, Phase phase,
+                Reading reading);
+  /// Whether another read may start.
+  bool wants_more() const;
 
   std::shared_ptr<ExpertCache> cache_;
   std::vector<std::int32_t> experts_;  // distinct, in loading order
   Phase phase_;
+  const Reading reading_;
+  bool asked_ = false;  // a consumer waits for the next one
   std::vector<ExpertState> states_;
   std::deque<std::size_t> arrived_;  // indices of ready experts
   std::size_t taken_ = 0;
@@ -72,7 +83,8 @@ class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
       : slots_(slots), policy_(policy), loader_(std::move(loader)), cancelled_(cancelled), uses_(experts) {}
 
   /// Starts loading what is missing of `experts`, which are distinct and in the order to load them.
-  std::shared_ptr<ExpertRequest> request(std::vector<std::int32_t> experts, Phase phase = Phase::decode);
+  std::shared_ptr<ExpertRequest> request(std::vector<std::int32_t> experts, Phase phase = Phase::decode,
+                                         Reading reading = Reading::ahead);
   /// Whether an expert is in memory or on its way.
   bool holds(int expert) const;
   ExpertCounts counts() const;

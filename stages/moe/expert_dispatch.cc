@@ -38,6 +38,10 @@ class ExpertDispatch final : public flow::Stage {
     return {};
   }
 
+  std::function<void()> saved(const flow::Context& context) const override {
+    return [request = context.in(kPages).request] { request->restart(); };
+  }
+
  private:
   std::shared_ptr<Model> model_;
 };

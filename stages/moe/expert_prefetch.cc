@@ -18,6 +18,7 @@ class ExpertPrefetch final : public flow::Stage {
   struct Options {
     int layer = 0;
     int device = 0;
+    std::string when = "routed";
   };
 
   static void describe(flow::StageSpec<Options>& spec) {
@@ -25,8 +26,13 @@ class ExpertPrefetch final : public flow::Stage {
     spec.input(kRoutes).output(kPages).uses(kExperts);
     spec.option("layer", &Options::layer, "layer index").range(0).required();
     spec.option("device", &Options::device, "device whose share of the experts to fetch").range(0);
+    spec.option("when", &Options::when,
+                "missing experts are read: routed = all as soon as the routes are known; needed = each when "
+                "it is "
+                "computed, without prefetch, for comparison")
+        .choices({"routed", "needed"});
   }
-  explicit ExpertPrefetch(Options options) : options_(options) {}
+  explicit ExpertPrefetch(Options options) : options_(std::move(options)) {}
 
   flow::Status open(const flow::Opening& opening) override {
     store_ = opening.service(kExperts);
@@ -38,8 +44,9 @@ class ExpertPrefetch final : public flow::Stage {
   flow::Status process(flow::Context& context) override {
     FLOW_TRY(store_->check_guesses());
     const Routes& routes = context.in(kRoutes);
+    const Reading reading = options_.when == "needed" ? Reading::needed : Reading::ahead;
     context.emit(kPages, ExpertPages{store_->request(options_.layer, options_.device, routes.experts.all(),
-                                                     phase_of(*routes.step))});
+                                                     phase_of(*routes.step), reading)});
     return {};
   }
 

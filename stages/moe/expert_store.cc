@@ -135,7 +135,8 @@ ExpertCache& ExpertStore::cache(int layer, int device) const {
 }
 
 std::shared_ptr<ExpertRequest> ExpertStore::request(int layer, int device,
-                                                    std::span<const std::int32_t> experts, Phase phase) {
+                                                    std::span<const std::int32_t> experts, Phase phase,
+                                                    Reading reading) {
   const ExpertLayout& layout = layouts_[static_cast<std::size_t>(layer)];
   std::set<std::pair<std::uint64_t, std::int32_t>> wanted;  // in file order
   for (const std::int32_t expert : experts) {
@@ -144,7 +145,19 @@ std::shared_ptr<ExpertRequest> ExpertStore::request(int layer, int device,
   std::vector<std::int32_t> ordered;
   for (const auto& [position, expert] : wanted) ordered.push_back(expert);
   if (device == 0 && predictor_ != Predictor::none) remember(layer, experts);
-  return cache(layer, device).request(std::move(ordered), phase);
+  auto request = cache(layer, device).request(std::move(ordered), phase, reading);
+  if (telemetry_) telemetry_.level("cache hits", static_cast<double>(counts().hits));
+  return request;
+}
+
+ExpertCounts ExpertStore::counts() const {
+  ExpertCounts total;
+  for (const auto& cache : caches_) {
+    const ExpertCounts counts = cache->counts();
+    total.hits += counts.hits;
+    total.misses += counts.misses;
+  }
+  return total;
 }
 
 /// The page from the guesses, or a read of it.
@@ -203,12 +216,7 @@ std::vector<std::int32_t> ExpertStore::recent(int layer) const {
 }
 
 void ExpertStore::close(flow::RunReport& report) {
-  ExpertCounts total;
-  for (const auto& cache : caches_) {
-    const ExpertCounts counts = cache->counts();
-    total.hits += counts.hits;
-    total.misses += counts.misses;
-  }
+  const ExpertCounts total = counts();
   const GuessCounts guesses = guesses_ ? guesses_->counts() : GuessCounts();
   telemetry_.add("hits", static_cast<double>(total.hits));
   telemetry_.add("misses", static_cast<double>(total.misses));

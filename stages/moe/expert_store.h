@@ -44,7 +44,7 @@ class ExpertStore final : public flow::Service {
 
   /// Starts loading those of `experts` (any order, repeats allowed) that `device` computes in `layer`.
   std::shared_ptr<ExpertRequest> request(int layer, int device, std::span<const std::int32_t> experts,
-                                         Phase phase = Phase::decode);
+                                         Phase phase = Phase::decode, Reading reading = Reading::ahead);
   int devices() const { return options_.devices; }
   /// Device that computes an expert: experts are dealt out in contiguous ranges.
   int device_of(int expert) const;
@@ -73,6 +73,7 @@ class ExpertStore final : public flow::Service {
   ExpertPagePtr load(int layer, int expert, const ExpertCache::Done& done);
   ReadTicket read(int layer, int expert, Urgency urgency, ExpertCache::Done done);
   void remember(int layer, std::span<const std::int32_t> experts);
+  ExpertCounts counts() const;
 
   const Options options_;
   Predictor predictor_ = Predictor::none;

@@ -49,8 +49,10 @@ double distance(const std::string& overlay) {
 }
 
 TEST(Ablations, OfWhereWeightsLieDoNotChangeABit) {
-  EXPECT_EQ(distance("expert_cache_1.yaml"), 0);
-  EXPECT_EQ(distance("engram_resident.yaml"), 0);
+  for (const char* overlay :
+       {"expert_cache_1.yaml", "engram_resident.yaml", "no_prefetch.yaml", "no_prediction.yaml"}) {
+    EXPECT_EQ(distance(overlay), 0) << overlay;
+  }
 }
 
 TEST(Ablations, OfKernelsStayClose) {
@@ -71,6 +73,24 @@ TEST(Ablations, WithoutEngramNoStageOfItIsLeft) {
   for (const auto& node : loaded.plan->nodes) types.insert(node.stage->name);
   EXPECT_THAT(types, ::testing::Not(::testing::Contains(::testing::StartsWith("Engram"))));
   EXPECT_TRUE(types.contains("Csa2Attention"));
+}
+
+TEST(Ablations, WithoutPrefetchEngramRowsWaitForTheLayerBeforeTheirs) {
+  const auto loaded = load_pipeline({"pipelines/greedy.yaml", kFolder + "no_prefetch.yaml"}, {});
+  ASSERT_TRUE(loaded.plan);
+  const flow::GraphPlan& plan = *loaded.plan;
+  const flow::NodePlan& rows = plan.nodes[static_cast<std::size_t>(plan.node("backbone.rows.4"))];
+  ASSERT_EQ(rows.inputs.size(), 2u);
+  EXPECT_EQ(plan.nodes[static_cast<std::size_t>(rows.inputs[1].producer)].name, "backbone.layers.3.ffn_out");
+}
+
+TEST(Ablations, WithoutPredictionNoStageGuesses) {
+  const auto stages = [](const std::vector<std::string>& files) {
+    const auto loaded = load_pipeline(files, {});
+    return std::count_if(loaded.plan->nodes.begin(), loaded.plan->nodes.end(),
+                         [](const flow::NodePlan& node) { return node.stage->name == "ExpertPredict"; });
+  };
+  EXPECT_EQ(stages({"pipelines/greedy.yaml", kFolder + "no_prediction.yaml"}), 0);
 }
 
 /// The demo checkpoint with other limits of the indexer.
@@ -134,9 +154,10 @@ TEST(DenseAttention, IsTheSameForEveryChunkingOfThePrompt) {
 TEST(Ablations, AreAllTriedHere) {
   std::set<std::string> files;
   for (const auto& file : fs::directory_iterator(source(kFolder))) files.insert(file.path().filename());
-  EXPECT_THAT(files, ::testing::ElementsAre("dense_attention.yaml", "engram_off.yaml", "engram_resident.yaml",
-                                            "expert_cache_1.yaml", "index_keys_reference_slot.yaml",
-                                            "portable_kernels.yaml"));
+  EXPECT_THAT(files,
+              ::testing::ElementsAre("dense_attention.yaml", "engram_off.yaml", "engram_resident.yaml",
+                                     "expert_cache_1.yaml", "index_keys_reference_slot.yaml",
+                                     "no_prediction.yaml", "no_prefetch.yaml", "portable_kernels.yaml"));
 }
 
 }  // namespace
