@@ -83,6 +83,11 @@ Result<std::string> Files::find_pipeline(const std::string& name) const {
   return Status::error(unknown_name("file", name, yaml_files(searched, name)));
 }
 
+Result<std::string> Files::find_base(const std::string& name, const std::string& named_in) const {
+  const fs::path beside = (fs::path(named_in).parent_path() / name).lexically_normal();
+  return is_file(beside) ? beside.string() : find_pipeline(name);
+}
+
 Result<std::string> Files::find_composite(const std::string& name, const std::string& named_in) const {
   std::vector<fs::path> searched = {fs::path(named_in).parent_path()};
   for (const fs::path& dir : data_dirs_) searched.push_back(dir / "graphs");

@@ -23,6 +23,8 @@ class Files {
   /// A pipeline as the user names it: a path, or the name of a file of a data folder or of its pipelines/,
   /// with or without ".yaml".
   Result<std::string> find_pipeline(const std::string& name) const;
+  /// The `base` of a pipeline: beside the file that names it, or as the user would name it.
+  Result<std::string> find_base(const std::string& name, const std::string& named_in) const;
   /// The file of a composite: beside the file that names it, or in graphs/ of a data folder.
   Result<std::string> find_composite(const std::string& name, const std::string& named_in) const;
 

@@ -7,8 +7,8 @@
 namespace flow::config {
 namespace {
 
-const std::vector<std::string> kPipelineKeys = {"doc",    "plugins",  "params", "runtime",
-                                                "values", "services", "stages"};
+const std::vector<std::string> kPipelineKeys = {"doc",     "base",   "plugins",  "params",
+                                                "runtime", "values", "services", "stages"};
 
 // "layers.3.attention" -> "layers.*.attention".
 std::string generalized(std::string_view name) {
@@ -46,11 +46,23 @@ class OverlayMerger {
   void merge(const YamlNode& overlay) {
     check_keys(overlay, kPipelineKeys, "", errors_);
     for (const char* section : {"params", "values", "services", "runtime"}) merge_section(overlay, section);
+    if (overlay.find("base")) take_name(overlay);
     if (const YamlNode* plugins = overlay.find("plugins")) append("plugins", plugins->items);
     if (const YamlNode* stages = overlay.find("stages")) merge_stages(*stages);
   }
 
  private:
+  // A file with a base is a pipeline of its own.
+  void take_name(const YamlNode& overlay) {
+    base_.root.where = overlay.where;
+    if (const YamlNode* doc = overlay.find("doc")) merge_maps(base_.root, map_of("doc", *doc), 0);
+  }
+  static YamlNode map_of(std::string_view key, const YamlNode& value) {
+    YamlNode map;
+    map.kind = YamlNode::Kind::map;
+    map.members.push_back({std::string(key), value.where, value});
+    return map;
+  }
   void merge_section(const YamlNode& overlay, std::string_view name) {
     const YamlNode* patch = overlay.find(name);
     if (!patch) return;
@@ -58,9 +70,7 @@ class OverlayMerger {
       errors_.add(patch->where, name, fmt::format("expected a map, found {}", patch->shown()));
       return;
     }
-    YamlNode section;
-    section.kind = YamlNode::Kind::map;
-    section.members.push_back({std::string(name), patch->where, *patch});
+    YamlNode section = map_of(name, *patch);
     if (name == "params") expand_defaults(section.members[0].value);
     merge_maps(base_.root, section, 2);
   }
@@ -128,15 +138,28 @@ class OverlayMerger {
   std::set<std::string> stage_names_;
 };
 
-const YamlNode* load_named(const std::string& name, Files& files, Errors& errors) {
-  const auto path = files.find_pipeline(name);
+// Loads a file after the files that it is based on; false after an error.
+bool load_with_bases(const Result<std::string>& path, const Location& named_at, Files& files, Errors& errors,
+                     std::vector<const YamlNode*>& chain) {
   if (!path.ok()) {
-    errors.add({}, "", path.status());
-    return nullptr;
+    errors.add(named_at, "", path.status());
+    return false;
   }
   const auto document = files.load(*path);
-  if (!document.ok()) errors.add({}, "", document.status());
-  return document.ok() ? *document : nullptr;
+  if (!document.ok()) errors.add(named_at, "", document.status());
+  if (!document.ok() || !*document) return false;
+  if (std::find(chain.begin(), chain.end(), *document) != chain.end()) {
+    errors.add(named_at, "base", fmt::format("'{}' is based on itself", *path));
+    return false;
+  }
+  chain.insert(chain.begin(), *document);
+  const YamlNode* base = (*document)->find("base");
+  if (!base) return true;
+  if (!base->is_scalar()) {
+    errors.add(base->where, "base", fmt::format("expected the name of a file, found {}", base->shown()));
+    return false;
+  }
+  return load_with_bases(files.find_base(base->text, *path), base->where, files, errors, chain);
 }
 
 void check_base(const YamlNode& root, Errors& errors) {
@@ -194,13 +217,15 @@ std::optional<PipelineSource> read_pipeline(const LoadRequest& request, Files& f
     return std::nullopt;
   }
   std::vector<const YamlNode*> documents;
-  for (const std::string& name : request.files) documents.push_back(load_named(name, files, errors));
-  if (!documents[0]) return std::nullopt;
+  for (const std::string& name : request.files) {
+    std::vector<const YamlNode*> chain;
+    const bool whole = load_with_bases(files.find_pipeline(name), {}, files, errors, chain);
+    if (!whole && documents.empty()) return std::nullopt;
+    documents.insert(documents.end(), chain.begin(), chain.end());
+  }
   PipelineSource source{*documents[0], {}};
   check_base(source.root, errors);
-  for (std::size_t i = 1; i < documents.size(); ++i) {
-    if (documents[i]) OverlayMerger(source, errors).merge(*documents[i]);
-  }
+  for (std::size_t i = 1; i < documents.size(); ++i) OverlayMerger(source, errors).merge(*documents[i]);
   for (const auto& [pattern, type] : request.swaps) source.patches.add_swap(pattern, type);
   return source;
 }

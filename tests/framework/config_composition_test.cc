@@ -254,6 +254,36 @@ TEST_F(Overlays, SwapStageTypesFromTheCommandLine) {
   EXPECT_EQ(options<Scale::Options>(graph, "layers.2.first").layer, 2) << "options stay";
 }
 
+using Bases = GraphTest;
+
+TEST_F(Bases, AreCompletedByTheFileThatNamesThem) {
+  write("pipes/base.yaml",
+        "doc: A base.\nparams: {n: {type: int, default: 3}}\nstages:\n  - {name: a, stage: Count}\n"
+        "  - {name: b, stage: Scale, in: {x: a.x}, options: {layer: \"${n}\"}}\n");
+  write("pipes/middle.yaml", "base: base.yaml\ndoc: A middle.\nparams: {n: 4}\n");
+  write("top.yaml",
+        "base: pipes/middle.yaml\ndoc: A top.\nstages:\n  - {name: c, stage: Spell, in: {x: b.x}}\n");
+  const auto outcome = flow::load_graph({.files = {"top.yaml"}});
+  ASSERT_TRUE(outcome.plan) << outcome.errors.front();
+  EXPECT_THAT(edges(*outcome.plan), ElementsAre("b.x <- a.x", "c.x <- b.x"));
+  EXPECT_EQ(options<Scale::Options>(*outcome.plan, "b").layer, 4);
+  EXPECT_EQ(outcome.plan->file, "top.yaml");
+  const auto help = flow::describe_pipeline({.files = {"top.yaml"}});
+  ASSERT_TRUE(help.ok());
+  EXPECT_EQ(help->doc, "A top.");
+}
+
+TEST_F(Bases, ThatAreMissingOrInACircleAreReportedWhereTheyAreNamed) {
+  const auto errors = [](const std::string& file) { return flow::load_graph({.files = {file}}).errors; };
+  write("a.yaml", "base: b.yaml\n");
+  write("b.yaml", "doc: b\nbase: a.yaml\n");
+  EXPECT_THAT(errors("a.yaml"), ElementsAre("b.yaml:2:7: base: 'a.yaml' is based on itself"));
+  write("c.yaml", "base: bb.yaml\n");
+  EXPECT_THAT(errors("c.yaml"), ElementsAre(testing::StartsWith("c.yaml:1:7: no file 'bb.yaml'")));
+  write("d.yaml", "base: [a.yaml]\n");
+  EXPECT_THAT(errors("d.yaml"), ElementsAre("d.yaml:1:7: base: expected the name of a file, found a list"));
+}
+
 TEST_F(Overlays, ReportWhatTheyDoNotFind) {
   write("o.yaml", "stages: {layers.*.lst: {stage: Shift}, aa: {options: {}}}\nstgaes: []\n");
   const auto outcome =
