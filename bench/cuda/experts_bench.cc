@@ -1,12 +1,13 @@
 // Routed experts of the released shape on one card.
 //
-//   kernels/tokens:N    six experts, weights resident: `of_memory` = their bytes over the card's memory
-//   bandwidth pass/resident       the same as a pass of the dispatcher, with inputs and outputs over the link
-//   pass/staged         a pass whose experts all have to be copied: `of_link` = their bytes over the link's
-//                       bandwidth, `of_longest` = time over the longer of copying and computing
+//   kernels        six experts, weights on the card: `of_memory` = their bytes over the card's bandwidth
+//   pass/resident  the same as a pass of the dispatcher, with inputs and outputs over the link
+//   pass/staged    a pass whose experts all have to be copied: `of_link` = their bytes over the link's
+//                  bandwidth, `of_longest` = time over the longer of copying and computing
+//
 // The limits are measured in this run: a copy within the card, and a copy of pinned memory to it. Without a
-// card nothing is measured; --emulated takes small experts on a card that the CPU emulates, which shows that
-// this works.
+// card the only benchmark fails with the reason. --emulated takes small experts on a card that the CPU
+// emulates: it shows that this program works.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

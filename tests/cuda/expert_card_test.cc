@@ -1,11 +1,11 @@
 // The experts of one rank on one card: what is copied, kept, computed and returned.
-#include "cuda/emulated_device.h"
 #include "stages/moe/expert_card.h"
 
 #include <gmock/gmock.h>
 
 #include <cstring>
 
+#include "cuda/emulated_device.h"
 #include "stages/moe/expert_mlp.h"
 #include "tests/kernels/samples.h"
 
