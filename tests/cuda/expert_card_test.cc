@@ -123,7 +123,7 @@ TEST_F(Card, KeepsTheExpertsOfEachLayerThatWereUsedLast) {
 TEST_F(Card, GivesTheRowsOfTheHostForAnyNumberOfTokensWhileSlotsAreReused) {
   for (const std::size_t slots : {2, 3, 6}) {
     const auto card = open(slots, {.faults = {.copy_delay = std::chrono::microseconds(300)}});
-    for (const std::int64_t tokens : {1, 2, 3, 5, 64}) {
+    for (const std::int64_t tokens : {1, 2, 3, 9}) {
       const flow::Status status = pass(*card, {0, 2, 3, 4, 5}, tokens);
       ASSERT_TRUE(status.ok()) << status.message();
     }
