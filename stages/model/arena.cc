@@ -14,6 +14,10 @@ flow::Result<Arena> Arena::reserve(std::size_t bytes) {
   return arena;
 }
 
+void Arena::discard() const {
+  madvise(data_, size_, MADV_DONTNEED);
+}
+
 Arena::~Arena() {
   if (data_) munmap(data_, size_);
 }

@@ -22,6 +22,9 @@ class Arena {
     return *this;
   }
 
+  /// Gives the memory back to the system; what is read next is zero.
+  void discard() const;
+
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
 

@@ -13,12 +13,12 @@ using flow::Result;
 using flow::Status;
 namespace {
 
-std::vector<const TensorInfo*> dense_tensors(const Checkpoint& checkpoint) {
-  std::vector<const TensorInfo*> dense;
-  for (const TensorInfo& tensor : checkpoint.tensors()) {
-    if (is_dense(tensor.name)) dense.push_back(&tensor);
-  }
-  return dense;
+/// The layer of a weight that can be streamed: fp8, for those are large and no stage looks at them when it is
+/// opened. -1 for others.
+int streamable_layer(const TensorInfo& tensor) {
+  int layer = -1;
+  if (tensor.dtype != DType::F8_E4M3 && tensor.dtype != DType::F8_E8M0) return -1;
+  return std::sscanf(tensor.name.c_str(), "layers.%d.", &layer) == 1 ? layer : -1;
 }
 
 /// Groups of tensors that stay in the shards, for the load report.
@@ -93,6 +93,9 @@ void Model::describe(flow::ServiceSpec<Options>& spec) {
   spec.option(
       "kernels", &Options::kernels,
       "kernel variant: portable, avx2, avx512, ...; empty = DSV41_KERNELS, or the best of this machine");
+  spec.option("dense", &Options::dense,
+              "fp8 weights of the layers: resident, or streamed by DenseStream and the stages DenseWeights")
+      .choices({"resident", "streamed"});
 }
 
 Status Model::open_headers() {
@@ -106,35 +109,74 @@ Status Model::open_headers() {
   config_ = std::make_shared<const ModelConfig>(std::move(config));
   FLOW_ASSIGN(checkpoint_, Checkpoint::open(path));
   FLOW_ASSIGN(kernels_, select_kernels(options_.kernels));
+  sort_tensors();
+  return {};
+}
+
+/// Dense tensors that stay in memory, and those that come and go.
+void Model::sort_tensors() {
+  const bool streaming = options_.dense == "streamed";
+  if (streaming) streamed_.resize(static_cast<std::size_t>(config_->n_layers));
+  for (const TensorInfo& tensor : checkpoint_->tensors()) {
+    if (!is_dense(tensor.name)) continue;
+    const int layer = streaming ? streamable_layer(tensor) : -1;
+    if (layer < 0 || layer >= config_->n_layers) {
+      resident_.push_back(&tensor);
+    } else {
+      streamed_[static_cast<std::size_t>(layer)].tensors.emplace_back(&tensor, nullptr);
+      streamed_[static_cast<std::size_t>(layer)].bytes += align_up(tensor.bytes());
+    }
+  }
+}
+
+/// Room for what is streamed: addresses, which take no memory until they are written to.
+Status Model::place_streamed() {
+  for (StreamedLayer& layer : streamed_) {
+    if (layer.bytes == 0) continue;
+    FLOW_ASSIGN(layer.memory, Arena::reserve(layer.bytes));
+    std::byte* at = layer.memory.data();
+    for (auto& [tensor, place] : layer.tensors) {
+      place = at;
+      places_.emplace(tensor->name, at);
+      at += align_up(tensor->bytes());
+    }
+  }
+  claimed_.resize(streamed_.size());
+  return {};
+}
+
+Status Model::claim(int layer) {
+  if (streamed_.empty()) return Status::error("the model has its dense weights in memory (dense: resident)");
+  if (layer < config_->n_layers) claimed_[static_cast<std::size_t>(layer)] = true;
   return {};
 }
 
 Status Model::open(const flow::Opening& opening) {
   FLOW_TRY(open_headers());
+  FLOW_TRY(place_streamed());
   return load_dense(opening);
 }
 
 Result<std::vector<flow::PlanLine>> Model::plan(const flow::Opening&) {
   FLOW_TRY(open_headers());
   std::uint64_t bytes = 0;
-  for (const TensorInfo* tensor : dense_tensors(*checkpoint_)) bytes += align_up(tensor->bytes());
+  for (const TensorInfo* tensor : resident_) bytes += align_up(tensor->bytes());
   return std::vector<flow::PlanLine>{{"dense weights", bytes, bytes, 0}};
 }
 
 Status Model::load_dense(const flow::Opening& opening) {
   const auto began = std::chrono::steady_clock::now();
-  const std::vector<const TensorInfo*> dense = dense_tensors(*checkpoint_);
   std::size_t size = 0;
-  for (const TensorInfo* tensor : dense) size += align_up(tensor->bytes());
+  for (const TensorInfo* tensor : resident_) size += align_up(tensor->bytes());
   if (size == 0) return flow::errorf("{}: no weights of a text backbone", checkpoint_->path().string());
   FLOW_ASSIGN(arena_, Arena::reserve(size));
 
   std::size_t offset = 0, quantized = 0;
   auto told = began;
-  for (const TensorInfo* tensor : dense) {
+  for (const TensorInfo* tensor : resident_) {
     if (opening.cancelled()) return {};
     FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.data() + offset, tensor->bytes()}));
-    offsets_.emplace(tensor->name, offset);
+    places_.emplace(tensor->name, arena_.data() + offset);
     offset += align_up(tensor->bytes());
     if (tensor->dtype == DType::F8_E4M3) ++quantized;
     if (const auto now = std::chrono::steady_clock::now(); now - told > std::chrono::seconds(1)) {
@@ -144,7 +186,7 @@ Status Model::load_dense(const flow::Opening& opening) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   opening.console().note(fmt::format("load: {}: {} dense tensors ({} quantized), {} in {:.2f} s; kernels {}",
-                                     config_->path.parent_path().string(), dense.size(), quantized,
+                                     config_->path.parent_path().string(), resident_.size(), quantized,
                                      flow::bytes_text(size), seconds, kernels_->name));
   opening.console().note("load: left in the shards: " + unread_groups(*checkpoint_));
   return {};
@@ -153,9 +195,15 @@ Status Model::load_dense(const flow::Opening& opening) {
 Result<const std::byte*> Model::resident(const std::string& tensor, DType dtype,
                                          std::initializer_list<std::int64_t> shape) const {
   FLOW_TRY(checkpoint_->require(tensor, dtype, shape).status());
-  const auto it = offsets_.find(tensor);
-  if (it == offsets_.end()) return flow::errorf("{} is not a dense weight of the text backbone", tensor);
-  return arena_.data() + it->second;
+  const auto it = places_.find(tensor);
+  if (it == places_.end()) return flow::errorf("{} is not a dense weight of the text backbone", tensor);
+  const int layer = streamed_.empty() ? -1 : streamable_layer(*checkpoint_->find(tensor));
+  if (layer >= 0 && !claimed_[static_cast<std::size_t>(layer)]) {
+    return flow::errorf(
+        "{} is streamed (dense: streamed), but no stage DenseWeights of layer {} comes before", tensor,
+        layer);
+  }
+  return it->second;
 }
 
 Result<Fp8Matrix> Model::fp8(const std::string& name, std::int64_t rows, std::int64_t cols) const {

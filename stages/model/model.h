@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "framework/core/registry.h"
 #include "stages/kernels/kernels.h"
@@ -15,14 +17,25 @@
 
 namespace dsv {
 
+/// Weights of one layer that a Model with `dense: streamed` leaves out.
+struct StreamedLayer {
+  std::uint64_t bytes = 0;
+  Arena memory;                                                   ///< where stages look for them
+  std::vector<std::pair<const TensorInfo*, std::byte*>> tensors;  ///< and where each belongs in it
+};
+
 /// Opens a checkpoint and holds the dense weights of its text backbone: everything except routed experts,
 /// Engram tables, draft stages and the vision tower, which stay in the shards. Weights keep their stored
 /// format. Lookups validate dtype, shape and the shape of the scales, so a stage's `open` finds every fault.
+///
+/// With `dense: streamed` the fp8 weights of the layers are left out too: they have their place in memory,
+/// and DenseStream reads them when a pass comes by. Everything else is small.
 class Model final : public flow::Service {
  public:
   struct Options {
     std::filesystem::path path = "demo";
     std::string kernels;
+    std::string dense = "resident";
   };
   static void describe(flow::ServiceSpec<Options>& spec);
   explicit Model(Options options) : options_(std::move(options)) {}
@@ -44,12 +57,20 @@ class Model final : public flow::Service {
   flow::Result<const float*> f32_vector(const std::string& tensor, std::int64_t size) const;
   flow::Result<const bf16*> bf16_vector(const std::string& tensor, std::int64_t size) const;
 
+  /// Layers that are read when they are needed; empty unless `dense` is streamed. In a dry run without
+  /// memory.
+  const std::vector<StreamedLayer>& streamed() const { return streamed_; }
+  /// A stage will bring the weights of `layer` before others use them. Error: they are in memory anyway.
+  flow::Status claim(int layer);
+
   /// Columns of a tile that shares one scale along the input; fixed by the activation quantizer.
   static constexpr std::int64_t kGroup = 32;
 
  private:
   flow::Status open_headers();
   flow::Status load_dense(const flow::Opening& opening);
+  flow::Status place_streamed();
+  void sort_tensors();
   flow::Result<const std::byte*> resident(const std::string& tensor, DType dtype,
                                           std::initializer_list<std::int64_t> shape) const;
   std::int64_t tile_rows() const {
@@ -60,8 +81,11 @@ class Model final : public flow::Service {
   std::shared_ptr<const ModelConfig> config_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   const Kernels* kernels_ = nullptr;
+  std::vector<const TensorInfo*> resident_;
   Arena arena_;
-  NameViewMap<std::size_t> offsets_;  // tensor -> offset in the arena
+  std::vector<StreamedLayer> streamed_;
+  std::vector<bool> claimed_;
+  NameViewMap<const std::byte*> places_;  // of dense tensors in memory
 };
 
 /// Whether a tensor belongs to the part that Model keeps in memory.

@@ -1,0 +1,143 @@
+// Reading against computing: a prompt from cold caches, its experts read alone, and the same prompt again
+// with all experts in memory. What overlap can reach is the longer of the last two.
+//
+// The checkpoint is a synthetic one (step_bench --keep FOLDER writes it). Reads go past the page cache where
+// io_uring does; with other back ends drop the page cache before. All three are measured in one run.
+#include <cstdio>
+#include <memory>
+
+#include "framework/cli/command_line.h"
+#include "framework/cli/exit.h"
+#include "framework/config/load.h"
+#include "framework/core/data_dirs.h"
+#include "framework/core/units.h"
+#include "framework/runtime/runner.h"
+#include "framework/trace/summary.h"
+#include "stages/moe/expert_store.h"
+
+namespace dsv::bench {
+
+/// Takes every routed expert of every layer once, a layer ahead of the one it waits for.
+class ReadExperts final : public flow::Stage {
+ public:
+  struct Options {};
+  static void describe(flow::StageSpec<Options>& spec) {
+    spec.doc("Reads all routed experts once.");
+    spec.uses(kModel).uses(kExperts);
+  }
+  explicit ReadExperts(Options) {}
+
+  flow::Status open(const flow::Opening& opening) override {
+    model_ = opening.service(kModel);
+    store_ = opening.service(kExperts);
+    return {};
+  }
+  flow::Status process(flow::Context& context) override {
+    std::vector<std::int32_t> all;
+    for (int expert = 0; expert < model_->config().n_routed_experts; ++expert) all.push_back(expert);
+    std::shared_ptr<ExpertRequest> next = store_->request(0, 0, all);
+    for (int layer = 0; layer < model_->config().n_layers; ++layer) {
+      const auto request = std::move(next);
+      if (layer + 1 < model_->config().n_layers) next = store_->request(layer + 1, 0, all);
+      while (true) {
+        FLOW_ASSIGN(const auto ready, request->next());
+        if (!ready) break;
+      }
+    }
+    context.finish();
+    return {};
+  }
+
+ private:
+  std::shared_ptr<Model> model_;
+  std::shared_ptr<ExpertStore> store_;
+};
+FLOW_REGISTER_STAGE(ReadExperts);
+
+namespace {
+
+using namespace flow::cli;  // NOLINT: a tool of the command line like the others
+using flow::Result;
+using flow::Status;
+
+constexpr OptionText kOptions[] = {
+    {"checkpoint", "FOLDER", false, "checkpoint to measure (default: the built-in demo)"},
+    {"tokens", "N", false, "length of the prompt (default 64)"},
+    {"set", "NAME=VALUE", true, "give a parameter of greedy.yaml a value"},
+    {"help", nullptr, false, "this text"},
+};
+
+using Sets = std::vector<std::pair<std::string, std::string>>;
+
+struct Ran {
+  flow::Trace trace;
+  boost::json::object report;
+};
+
+Result<Ran> run(std::vector<std::string> files, Sets sets) {
+  flow::LoadOutcome outcome =
+      flow::load_graph({.files = std::move(files), .sets = std::move(sets), .data_dirs = flow::data_dirs()});
+  if (!outcome.plan) return Status::error(fmt::format("{}", fmt::join(outcome.errors, "\n")));
+  const auto recorder = std::make_shared<flow::Recorder>();
+  const auto report = std::make_shared<flow::RunReport>();
+  FLOW_TRY(flow::Runner(*std::move(outcome.plan), {.report = report, .recorder = recorder}).run());
+  return Ran{recorder->trace(), report->snapshot()};
+}
+
+/// The prompt's pass of one sequence: its time, and the time in which stages of `type` ran.
+double pass_seconds(const flow::Trace& trace, std::uint64_t sequence) {
+  std::int64_t begin = trace.end, end = trace.begin;
+  for (const flow::TraceLane& lane : trace.lanes) {
+    for (const flow::StageSpan& span : lane.stages) {
+      const std::string& node = trace.nodes[static_cast<std::size_t>(span.node)].name;
+      if (span.stamp.sequence != sequence || span.stamp.step != 1 || !node.starts_with("backbone.")) continue;
+      begin = std::min(begin, span.begin);
+      end = std::max(end, span.end);
+    }
+  }
+  return static_cast<double>(end - begin) * 1e-9;
+}
+
+Status measure(const CommandLine& line) {
+  const std::string checkpoint = line.text("checkpoint").value_or("demo");
+  FLOW_ASSIGN(Sets sets, line.pairs("set", "NAME=VALUE"));
+  sets.insert(sets.begin(), {{"checkpoint", checkpoint},
+                             {"tokens", line.text("tokens").value_or("64")},
+                             {"predictor", "gate"},
+                             {"expert_cache", "1024"},
+                             {"max_new_tokens", "1"}});
+  FLOW_ASSIGN(const Ran both, run({"greedy", DSV41_SOURCE_DIR "/bench/pipelines/cold_prompt.yaml"}, sets));
+  FLOW_ASSIGN(const Ran reading,
+              run({DSV41_SOURCE_DIR "/bench/pipelines/read_experts.yaml"}, {{"checkpoint", checkpoint}}));
+  const auto& io = reading.report.at("io").as_object();
+  const auto bytes = io.at("bytes_read").to_number<double>();
+  const double cold = pass_seconds(both.trace, 0), warm = pass_seconds(both.trace, 1),
+               alone = reading.trace.seconds();
+  std::fprintf(stderr, "%s", flow::summary_text(both.trace).c_str());
+  std::printf("reading alone   %9.3f s  %s, %.2f GB/s (%s)\n", alone,
+              flow::bytes_text(static_cast<std::uint64_t>(bytes)).c_str(), bytes / alone * 1e-9,
+              io.at("backend").as_string().c_str());
+  std::printf("computing alone %9.3f s\n", warm);
+  std::printf("cold step       %9.3f s  %.3f of the longer; guesses %s\n", cold, cold / std::max(alone, warm),
+              boost::json::serialize(both.report.at("experts").at("guesses")).c_str());
+  return {};
+}
+
+int main_of(int argc, char** argv) {
+  const auto line = CommandLine::parse(kOptions, argc, argv);
+  if (!line.ok()) return fail(kUsage, line.status());
+  if (line->has("help")) return show("usage: overlap_bench [options]\n\n" + option_list(kOptions));
+  const Status status = measure(*line);
+  return status.ok() ? kDone : fail(kFailed, status);
+}
+
+}  // namespace
+}  // namespace dsv::bench
+
+int main(int argc, char** argv) {
+  try {
+    return dsv::bench::main_of(argc, argv);
+  } catch (const std::exception& e) {
+    return flow::cli::fail(flow::cli::kFailed, flow::errorf("{}", e.what()));
+  }
+}
