@@ -211,14 +211,14 @@ ExpertRequest::Ready ExpertCache::take(ExpertRequest& request) {
     requests_.remove(&request);
     pump();
   }
-  // The page that is handed out gives its pin back when the last copy is gone.
-  const ExpertPagePtr page = find(expert)->page;
-  std::shared_ptr<void> pin(nullptr, [self = shared_from_this(), expert](void*) { self->unpin(expert); });
+  // The page that is handed out gives its pin back when the last copy is gone, and before that its hold on the
+  // memory: whoever gets the slot then finds it free.
   struct Pinned {
-    ExpertPagePtr page;
     std::shared_ptr<void> pin;
+    ExpertPagePtr page;
   };
-  auto pinned = std::make_shared<Pinned>(Pinned{page, std::move(pin)});
+  std::shared_ptr<void> pin(nullptr, [self = shared_from_this(), expert](void*) { self->unpin(expert); });
+  auto pinned = std::make_shared<Pinned>(Pinned{std::move(pin), find(expert)->page});
   return {expert, ExpertPagePtr(pinned, pinned->page.get())};
 }
 

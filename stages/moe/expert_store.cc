@@ -172,8 +172,9 @@ ReadTicket ExpertStore::read(int layer, int expert, Urgency urgency, ExpertCache
       layouts_[static_cast<std::size_t>(layer)].prepare(model_->checkpoint(), expert);
   return reader_->start(
       std::move(filling.reads), urgency,
-      [layer, expert, page = std::move(filling.page), done = std::move(done)](Status status) {
-        if (status.ok()) return done(ExpertPagePtr(page));
+      [layer, expert, page = std::move(filling.page), done = std::move(done)](Status status) mutable {
+        // Handed over: the page's memory is free when its slot is.
+        if (status.ok()) return done(ExpertPagePtr(std::move(page)));
         done(status.in(fmt::format("layers.{}.ffn.experts.{}", layer, expert)));
       });
 }

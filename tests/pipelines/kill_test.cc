@@ -183,7 +183,7 @@ void hang_everywhere(const std::function<void(flow::Context&)>& hang, bool expec
       bool left_behind = false;
       const flow::Status status = run_with(
           name, 3,
-          [&](flow::Context& context) -> flow::Status {
+          [hang](flow::Context& context) -> flow::Status {
             hang(context);
             return {};
           },
@@ -207,26 +207,29 @@ TEST(AStage, ThatHangsInAnyPositionIsNamedByTheWatchdog) {
 }
 
 TEST(AStage, ThatNeverReturnsInAnyPositionIsNamedAndLeftBehind) {
-  std::mutex mutex;
-  std::condition_variable change;
-  bool released = false;
-  std::atomic<int> hanging{0};
+  struct Door {
+    std::mutex mutex;
+    std::condition_variable change;
+    bool open = false;
+    int behind = 0;
+  };
+  const auto door = std::make_shared<Door>();
   hang_everywhere(
-      [&](flow::Context&) {
-        ++hanging;
-        std::unique_lock lock(mutex);
-        change.wait(lock, [&] { return released; });
-        --hanging;
+      [door](flow::Context&) {
+        std::unique_lock lock(door->mutex);
+        ++door->behind;
+        door->change.wait(lock, [&] { return door->open; });
+        --door->behind;
+        door->change.notify_all();
       },
       true);
-  {
-    const std::lock_guard lock(mutex);
-    released = true;
-    change.notify_all();
-  }
-  while (hanging > 0) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(200ms);  // for what they still do
   EXPECT_EQ(run_pipeline("pipelines/greedy.yaml", kAllStages).text, " Paris.") << "the process goes on";
+  std::unique_lock lock(door->mutex);
+  door->open = true;
+  door->change.notify_all();
+  door->change.wait(lock, [&] { return door->behind == 0; });
+  lock.unlock();
+  std::this_thread::sleep_for(300ms);  // for what is closed after them
 }
 
 }  // namespace
