@@ -85,7 +85,7 @@ TEST_F(Reading, WithEveryPredictorGivesTheSameLogits) {
     for (const char* cache : {"1", "12"}) {
       expect_same({{"predictor", predictor}, {"expert_cache", cache}});
       expect_same(
-          {{"predictor", predictor}, {"expert_cache", cache}, {"prefill_chunk", "3"}, {"devices", "3"}},
+          {{"predictor", predictor}, {"expert_cache", cache}, {"prefill_chunk", "3"}, {"expert_world", "3"}},
           "delay: 0.0002, shuffle: true");
     }
   }
