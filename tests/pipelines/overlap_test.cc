@@ -35,7 +35,8 @@ struct Step {
                           .sets = {{"prompt_ids", list(ids)},
                                    {"max_new_tokens", "1"},
                                    {"predictor", predictor},
-                                   {"threads", "2"}},
+                                   {"threads", "2"},
+                                   {"prefill", "full"}},
                           .data_dirs = flow::data_dirs()});
     EXPECT_TRUE(loaded.plan) << fmt::format("{}", fmt::join(loaded.errors, "\n"));
     for (flow::NodePlan& node : loaded.plan->nodes) {
