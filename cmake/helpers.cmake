@@ -3,7 +3,7 @@
 add_library(dsv41_flags INTERFACE)
 set(flags -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off
     $<$<BOOL:${DSV41_WERROR}>:-Werror>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
   list(APPEND flags -Wno-array-bounds -Wno-restrict
        -Wno-stringop-overflow -Wno-stringop-overread)  # GCC bugs 105329, 105651: std::string itself
 endif()

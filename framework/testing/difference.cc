@@ -138,7 +138,8 @@ class LogComparison {
     bool together = true;
     for (; together && compared < most; ++compared) {
       for (const std::string& port : ports) {
-        const auto &a = of(a_, {sequence, port}), &b = of(b_, {sequence, port});
+        const PacketLog::Key key(sequence, port);
+        const auto &a = of(a_, key), &b = of(b_, key);
         if (compared < a.size() && compared < b.size()) {
           together &= compare_packets(port, a[compared], b[compared], compared);
         } else if (compared < std::max(a.size(), b.size())) {
