@@ -2,12 +2,12 @@
 // no step can be - the bytes that its stages touch over the read bandwidth measured in this run.
 //
 // Without options the demo checkpoint, which the caches hold: it shows the cost of the graph. With --layers
-// and
-// --experts a synthetic checkpoint of the released dims. A table for each stage goes to standard error.
+// and --experts a synthetic checkpoint of the released dims. A table for each stage goes to standard error.
 #include <benchmark/benchmark.h>
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <map>
 
 #include "bench/arguments.h"
 #include "bench/kernels/machine.h"
@@ -86,7 +86,15 @@ Trace measured(Trace trace, const StepKind& kind) {
   for (flow::TraceLane& lane : trace.lanes) {
     std::erase_if(lane.scopes, [&](const auto& s) { return s.end < begin || s.begin > end; });
   }
-  for (auto& [name, total] : trace.totals) total *= kind.share();
+  // Stages do the same in each sequence; what services count, such as reads, belongs to the first.
+  std::map<std::string, double> totals;
+  for (const flow::TracedNode& node : trace.nodes) {
+    for (const char* name : {".bytes", ".items"}) {
+      const auto total = trace.totals.find(node.name + name);
+      if (total != trace.totals.end()) totals[total->first] = total->second * kind.share();
+    }
+  }
+  trace.totals = std::move(totals);
   trace.begin = begin;
   trace.end = end;
   return trace;
