@@ -80,6 +80,7 @@ void measure(benchmark::State& state, const Case& c, double bytes, Run run) {
   }
   limits.measure(c.all_threads, c.lanes());
   const double flops = 2.0 * static_cast<double>(c.shape.rows * c.shape.cols * c.tokens);
+  state.counters["best_ms"] = 1e3 * best;
   state.counters["of_bandwidth"] = bytes / best / limits.bandwidth;
   state.counters["of_fma_peak"] = flops / best / limits.flops;
 }
