@@ -45,11 +45,7 @@ class Session {
     if (!outcome.plan) return kUsage;
     plan_ = *std::move(outcome.plan);
     if (const Status taps = check_taps(arguments_.taps, plan_); !taps.ok()) return fail(kUsage, taps);
-    if (arguments_.check) return report_check();
-    if (arguments_.dot && !arguments_.trace) {
-      const Status drawn = draw(nullptr);
-      return drawn.ok() ? kDone : fail(kFailed, drawn);
-    }
+    if (arguments_.check || (arguments_.dot && !arguments_.trace)) return look();
     // Before the work is done.
     if (const Status drawing = can_draw(); !drawing.ok()) return fail(kFailed, drawing);
     if (arguments_.json) {
@@ -61,9 +57,15 @@ class Session {
   }
 
  private:
-  int report_check() {
-    terminal_->note(
-        fmt::format("{}: ok, {} stages, {} services", plan_.file, plan_.nodes.size(), plan_.services.size()));
+  // --check and --dot, which run nothing.
+  int look() {
+    if (arguments_.dot) {
+      if (const Status drawn = draw(nullptr); !drawn.ok()) return fail(kFailed, drawn);
+    }
+    if (arguments_.check) {
+      terminal_->note(fmt::format("{}: ok, {} stages, {} services", plan_.file, plan_.nodes.size(),
+                                  plan_.services.size()));
+    }
     return kDone;
   }
 

@@ -137,6 +137,8 @@ TEST_F(Cli, DrawsTheGraph) {
   EXPECT_THAT(f.out, StartsWith("digraph"));
   EXPECT_EQ(run({"x.yaml", "--dot", "x.dot"}).out, "") << "a drawing does not run the graph";
   EXPECT_EQ(read_text("x.dot"), f.out);
+  EXPECT_EQ(run({"x.yaml", "--check", "--dot", "checked.dot"}).code, 0);
+  EXPECT_EQ(read_text("checked.dot"), f.out);
 }
 
 TEST_F(Cli, DrawsSvgWithGraphviz) {
