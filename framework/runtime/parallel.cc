@@ -32,6 +32,30 @@ struct ParallelTask {
   }
 };
 
+static void run_slices(std::int64_t count, std::int64_t slices, const std::function<void(Range)>& body) {
+  ParallelLoop loop{count, slices, body};
+  loop.done.store(0, std::memory_order_release);
+  tbb::this_task_arena::isolate([&] {
+    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, slices, 1), ParallelTask{&loop},
+                      tbb::simple_partitioner());
+  });
+  loop.done.load(std::memory_order_acquire);
+}
+
+/// A loop that a thread outside the arena asks for: a worker may start it in that thread's place. Ordered and
+/// named for the same reasons.
+struct ArenaLoop {
+  const std::int64_t count, slices;
+  const std::function<void(Range)>& body;
+  mutable std::atomic<bool> ended{false};
+
+  void operator()() const {
+    ended.load(std::memory_order_acquire);
+    run_slices(count, slices, body);
+    ended.store(true, std::memory_order_release);
+  }
+};
+
 namespace {
 
 constexpr std::int64_t kSlicesPerThread = 4;  // lets a fast thread take over from a slow one
@@ -51,16 +75,6 @@ tbb::task_arena& default_arena() {
 
 tbb::task_arena& home() {
   return current_arena ? *current_arena : default_arena();
-}
-
-void run_slices(std::int64_t count, std::int64_t slices, const std::function<void(Range)>& body) {
-  ParallelLoop loop{count, slices, body};
-  loop.done.store(0, std::memory_order_release);
-  tbb::this_task_arena::isolate([&] {
-    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, slices, 1), ParallelTask{&loop},
-                      tbb::simple_partitioner());
-  });
-  loop.done.load(std::memory_order_acquire);
 }
 
 }  // namespace
@@ -88,7 +102,10 @@ void parallel_for(std::int64_t count, std::int64_t grain, const std::function<vo
       std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, kSlicesPerThread * threads);
   if (slices == 1 || threads == 1) return body({0, count});
   if (is_worker()) return run_slices(count, slices, body);
-  home().execute([&] { run_slices(count, slices, body); });
+  ArenaLoop loop{count, slices, body};
+  loop.ended.store(false, std::memory_order_release);
+  home().execute(loop);
+  loop.ended.load(std::memory_order_acquire);
 }
 
 }  // namespace flow
