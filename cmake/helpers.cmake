@@ -38,11 +38,12 @@ function(dsv41_objects name)
   set_property(GLOBAL APPEND PROPERTY DSV41_STAGE_OBJECTS ${name})
 endfunction()
 
-# dsv41_test(NAME SOURCES... [LINK libs...] [LABEL memory|threads|memory-threads]): one GoogleTest
+# dsv41_test(NAME SOURCES... [LINK libs...] [LABEL memory|threads|memory-threads] [SERIAL]): one GoogleTest
 # program; ctest lists each of its tests by its sentence. The targets tests_memory and tests_threads build what
-# the sanitizers should see. Tests read tests/golden and pipelines/ from the source tree.
+# the sanitizers should see. SERIAL: ctest runs it beside no other, for it compares times of set delays. Tests read
+# tests/golden and pipelines/ from the source tree.
 function(dsv41_test name)
-  cmake_parse_arguments(ARG "" "LABEL" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "LABEL" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE dsv41_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE -O1)  # tests are compiled more often than they run
@@ -54,7 +55,8 @@ function(dsv41_test name)
   endif()
   target_precompile_headers(${name} REUSE_FROM precompiled_tests)
   target_compile_definitions(${name} PRIVATE DSV41_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 RUN_SERIAL ${ARG_SERIAL}
+                       LABELS "${ARG_LABEL}")
   string(REPLACE "-" ";" labels "${ARG_LABEL}")
   foreach(label ${labels})
     if(NOT TARGET tests_${label})
