@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes a bare Debian 12 or Ubuntu 24.04 able to run this project: installs the packages that are missing, builds
-# Release into build/release, and lets the built-in demo checkpoint answer. Steps that are done are not repeated.
+# the programs (Release, build/release), and lets the built-in demo checkpoint answer. Steps that are done are not
+# repeated. Tests and benchmarks are built by test.sh.
 #
 #   ./setup.sh              all of it
 #   ./setup.sh packages     only the packages
@@ -40,9 +41,9 @@ packages() {
 }
 
 build() {
-  say "build: Release into build/release"
+  say "build: the programs, Release, into build/release (some minutes the first time)"
   [ -f build/release/build.ninja ] || cmake --preset release >&2
-  cmake --build --preset release >&2
+  cmake --build --preset release --target programs >&2
 }
 
 packages

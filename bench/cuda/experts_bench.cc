@@ -78,10 +78,11 @@ class Pages {
  public:
   explicit Pages(const ExpertShape& shape) {
     const std::int64_t elements = std::int64_t{shape.dim} * shape.inter;
+    const auto pool = std::make_shared<PagePool>(static_cast<std::size_t>(elements / 2 + elements / 32));
     std::mt19937 random(1);
     for (int e = 0; e < kActive; ++e) {
       auto page = std::make_shared<ExpertPage>();
-      page->memory = std::make_unique<std::byte[]>(static_cast<std::size_t>(elements / 2 + elements / 32));
+      page->memory = pool->take();
       auto* codes = reinterpret_cast<std::uint8_t*>(page->memory.get());
       auto* scales = codes + elements / 2;
       for (std::int64_t i = 0; i < elements / 2; ++i) codes[i] = static_cast<std::uint8_t>(random());

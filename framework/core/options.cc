@@ -156,6 +156,11 @@ const OptionInfo* OptionSet::find(std::string_view name) const {
   return nullptr;
 }
 
+OptionBuilder OptionSet::add(OptionInfo info) {
+  options.push_back(std::move(info));
+  return OptionBuilder(options.back());
+}
+
 #define FLOW_OPTION_CODEC(T, kind) \
   template <>                      \
   const OptionType OptionCodec<T>::type = OptionType::kind

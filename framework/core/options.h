@@ -47,8 +47,8 @@ struct OptionInfo {
   OptionType type = OptionType::text;
   bool required = false;
   boost::json::value default_value;
-  std::optional<double> min, max;
-  std::vector<std::string> choices;
+  std::optional<double> min = {}, max = {};
+  std::vector<std::string> choices = {};
   std::function<Status(void* options, const boost::json::value& value)> set;
 
   /// Range and choice check, then `set`. The message has no location and no option name.
@@ -83,20 +83,18 @@ struct OptionSet {
   std::function<std::shared_ptr<void>()> make;  ///< a default-constructed Options object
 
   const OptionInfo* find(std::string_view name) const;
+  OptionBuilder add(OptionInfo info);
 };
 
 template <class Options, class M>
 OptionBuilder add_option(OptionSet& set, std::string name, M Options::*member, std::string doc) {
-  OptionInfo info;
-  info.name = std::move(name);
-  info.doc = std::move(doc);
-  info.type = OptionCodec<M>::type;
-  info.default_value = OptionCodec<M>::write(Options{}.*member);
-  info.set = [member](void* options, const boost::json::value& value) {
-    return OptionCodec<M>::read(value, static_cast<Options*>(options)->*member);
-  };
-  set.options.push_back(std::move(info));
-  return OptionBuilder(set.options.back());
+  return set.add({.name = std::move(name),
+                  .doc = std::move(doc),
+                  .type = OptionCodec<M>::type,
+                  .default_value = OptionCodec<M>::write(Options{}.*member),
+                  .set = [member](void* options, const boost::json::value& value) {
+                    return OptionCodec<M>::read(value, static_cast<Options*>(options)->*member);
+                  }});
 }
 
 }  // namespace flow

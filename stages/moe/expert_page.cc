@@ -30,17 +30,17 @@ Result<ExpertLayout> ExpertLayout::make(const Model& model, int layer) {
 }
 
 std::size_t ExpertLayout::page_bytes() const {
-  std::size_t bytes = kAlignment;
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < kTensors; ++i) bytes += align_up(tensors_[i]->bytes());
   return bytes;
 }
 
-ExpertLayout::Filling ExpertLayout::prepare(const Checkpoint& checkpoint, int expert) const {
+ExpertLayout::Filling ExpertLayout::prepare(const Checkpoint& checkpoint, int expert,
+                                            PagePool::Block memory) const {
   Filling filling{std::make_shared<ExpertPage>(), {}};
   ExpertPage& page = *filling.page;
-  page.memory = std::make_unique_for_overwrite<std::byte[]>(page_bytes());
-  auto address = reinterpret_cast<std::uintptr_t>(page.memory.get());
-  std::byte* at = page.memory.get() + (align_up(address) - address);
+  page.memory = std::move(memory);
+  std::byte* at = page.memory.get();
   const std::uint8_t* parts[kTensors];
   for (std::size_t i = 0; i < kTensors; ++i) {
     const TensorInfo& tensor = *tensors_[static_cast<std::size_t>(expert) * kTensors + i];

@@ -7,13 +7,14 @@
 #include "stages/kernels/kernels.h"
 #include "stages/model/io/storage.h"
 #include "stages/model/model.h"
+#include "stages/moe/page_pool.h"
 
 namespace dsv {
 
 /// w1 and w3 [moe_inter_dim, dim], w2 [dim, moe_inter_dim].
 struct ExpertPage {
   Fp4Matrix w1, w2, w3;
-  std::unique_ptr<std::byte[]> memory;
+  PagePool::Block memory;
 };
 
 /// Where the six tensors of every expert of one layer lie.
@@ -23,12 +24,12 @@ class ExpertLayout {
   static flow::Result<ExpertLayout> make(const Model& model, int layer);
 
   std::size_t page_bytes() const;
-  /// A page for one expert, and the reads that fill it.
+  /// A page for one expert in `memory` of page_bytes(), and the reads that fill it.
   struct Filling {
     std::shared_ptr<ExpertPage> page;
     std::vector<Read> reads;
   };
-  Filling prepare(const Checkpoint& checkpoint, int expert) const;
+  Filling prepare(const Checkpoint& checkpoint, int expert, PagePool::Block memory) const;
   /// Offset of the expert's first byte in its shard, for reading in file order.
   std::uint64_t position(int expert) const {
     return tensors_[static_cast<std::size_t>(expert) * kTensors]->begin;

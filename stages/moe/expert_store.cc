@@ -93,6 +93,7 @@ Result<ExpertStore::Sizes> ExpertStore::within_memory(Sizes sizes) const {
 Status ExpertStore::open(const flow::Opening& opening) {
   FLOW_TRY(bind(opening));
   FLOW_ASSIGN(const Sizes sizes, this->sizes());
+  pool_ = std::make_shared<PagePool>(layouts_.front().page_bytes());
   telemetry_ = opening.telemetry();
   reader_ = std::make_unique<Reader>(opening.service(kIo));
   recent_.resize(layouts_.size());
@@ -169,7 +170,7 @@ ExpertPagePtr ExpertStore::load(int layer, int expert, const ExpertCache::Done& 
 
 ReadTicket ExpertStore::read(int layer, int expert, Urgency urgency, ExpertCache::Done done) {
   ExpertLayout::Filling filling =
-      layouts_[static_cast<std::size_t>(layer)].prepare(model_->checkpoint(), expert);
+      layouts_[static_cast<std::size_t>(layer)].prepare(model_->checkpoint(), expert, pool_->take());
   return reader_->start(
       std::move(filling.reads), urgency,
       [layer, expert, page = std::move(filling.page), done = std::move(done)](Status status) mutable {
@@ -224,6 +225,7 @@ void ExpertStore::close(flow::RunReport& report) {
   const std::uint64_t page = layouts_.empty() ? 0 : layouts_.front().page_bytes();
   boost::json::object section = {{"hits", total.hits},
                                  {"misses", total.misses},
+                                 {"bytes_used", total.misses * page},
                                  {"bytes_read", (total.misses + guesses.started - guesses.used) * page},
                                  {"policy", options_.policy},
                                  {"predictor", options_.predictor}};

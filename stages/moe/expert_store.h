@@ -83,6 +83,7 @@ class ExpertStore final : public flow::Service {
   std::atomic<bool> guessing_{false};
   mutable std::mutex mutex_;
   std::vector<std::deque<std::vector<std::int32_t>>> recent_;  // by layer, latest pass first
+  std::shared_ptr<PagePool> pool_;
   std::unique_ptr<ExpertGuesses> guesses_;
   std::vector<std::shared_ptr<ExpertCache>> caches_;  // by layer and then device
   std::unique_ptr<Reader> reader_;                    // last: none of its reads outlives the others
