@@ -88,18 +88,32 @@ Result<Ran> run(std::vector<std::string> files, Sets sets) {
   return Ran{recorder->trace(), report->snapshot()};
 }
 
-/// The prompt's pass of one sequence: its time, and the time in which stages of `type` ran.
-double pass_seconds(const flow::Trace& trace, std::uint64_t sequence) {
+/// The prompt's pass of one sequence, in seconds.
+struct Pass {
+  double all = 0;
+  double engram = 0;         ///< in which Engram rows were read
+  double engram_waited = 0;  ///< in which a layer had all it needs but those
+};
+
+Pass pass_of(const flow::Trace& trace, std::uint64_t sequence) {
   std::int64_t begin = trace.end, end = trace.begin;
+  Pass pass;
   for (const flow::TraceLane& lane : trace.lanes) {
     for (const flow::StageSpan& span : lane.stages) {
-      const std::string& node = trace.nodes[static_cast<std::size_t>(span.node)].name;
-      if (span.stamp.sequence != sequence || span.stamp.step != 1 || !node.starts_with("backbone.")) continue;
+      const flow::TracedNode& node = trace.nodes[static_cast<std::size_t>(span.node)];
+      const bool counts = span.stamp.sequence == sequence && span.stamp.step == 1;
+      if (!counts || !node.name.starts_with("backbone.")) continue;
       begin = std::min(begin, span.begin);
       end = std::max(end, span.end);
+      if (node.type == "EngramPrefetch") pass.engram += static_cast<double>(span.end - span.begin) * 1e-9;
+      const auto last = static_cast<std::size_t>(span.last_edge);
+      if (node.type == "EngramGate" && span.last_edge >= 0 && node.edges[last].starts_with("rows ")) {
+        pass.engram_waited += static_cast<double>(span.ready - span.arrived) * 1e-9;
+      }
     }
   }
-  return static_cast<double>(end - begin) * 1e-9;
+  pass.all = static_cast<double>(end - begin) * 1e-9;
+  return pass;
 }
 
 /// Bytes of the experts that the second of two equal passes did not find in its caches; the first finds none.
@@ -129,14 +143,17 @@ Status measure(const CommandLine& line) {
   const auto& experts = cold.report.at("experts").as_object();
   const double rate = io.at("bytes_read").to_number<double>() / reading.trace.seconds();
   const double bytes = missed_bytes(experts), alone = bytes / rate;
-  const double both = pass_seconds(cold.trace, 1), computing = pass_seconds(warm.trace, 1);
+  const Pass both = pass_of(cold.trace, 1), computing = pass_of(warm.trace, 1);
   std::fprintf(stderr, "%s", flow::summary_text(cold.trace).c_str());
   std::printf("reading alone   %9.3f s  %s, %.2f GB/s (%s)\n", alone,
               flow::bytes_text(static_cast<std::uint64_t>(bytes)).c_str(), rate * 1e-9,
               io.at("backend").as_string().c_str());
-  std::printf("computing alone %9.3f s\n", computing);
-  std::printf("cold step       %9.3f s  %.3f of the longer; guesses %s\n", both,
-              both / std::max(alone, computing), boost::json::serialize(experts.at("guesses")).c_str());
+  std::printf("computing alone %9.3f s\n", computing.all);
+  std::printf("cold step       %9.3f s  %.3f of the longer; guesses %s\n", both.all,
+              both.all / std::max(alone, computing.all),
+              boost::json::serialize(experts.at("guesses")).c_str());
+  std::printf("Engram rows     %9.3f s  of which %.1f %% hidden\n", both.engram,
+              100 * (1 - both.engram_waited / both.engram));
   return {};
 }
 
