@@ -55,7 +55,7 @@ function(dsv41_test name)
   endif()
   target_precompile_headers(${name} REUSE_FROM precompiled_tests)
   target_compile_definitions(${name} PRIVATE DSV41_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 RUN_SERIAL ${ARG_SERIAL}
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 RUN_SERIAL ${ARG_SERIAL}
                        LABELS "${ARG_LABEL}")
   string(REPLACE "-" ";" labels "${ARG_LABEL}")
   foreach(label ${labels})

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/recycler.h"
+
 namespace flow {
 
 /// Identity of a packet: the source invocation it descends from, and the turn of a feedback loop.
@@ -93,6 +95,9 @@ class Packet {
   const PacketType* type_ = nullptr;
   Stamp stamp_;
 };
+
+/// The packets of one invocation, [input port][edge of the port].
+using Inputs = StepVector<StepVector<Packet>>;
 
 }  // namespace flow
 

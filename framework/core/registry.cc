@@ -80,10 +80,14 @@ int StageInfo::output(std::string_view port) const {
   return index_of(outputs, port);
 }
 
-const std::vector<Packet>& Context::packets(std::string_view port) const {
-  static const std::vector<Packet> none;
+const StepVector<Packet>& Context::packets(std::string_view port) const {
+  static const StepVector<Packet> none;
   const int index = info_.input(port);
   return index < 0 ? none : inputs_[static_cast<std::size_t>(index)];
+}
+
+std::size_t Context::expected_emissions(const StageInfo& info) {
+  return info.outputs.size();
 }
 
 int Context::output_index(std::string_view port) const {

@@ -98,7 +98,7 @@ class Context {
     Packet packet;
   };
 
-  Context(const StageInfo& info, std::vector<std::vector<Packet>> inputs, Stamp stamp, Console& console,
+  Context(const StageInfo& info, Inputs inputs, Stamp stamp, Console& console,
           RunReport& report, const std::atomic<bool>& cancelled, const Telemetry& telemetry)
       : info_(info),
         inputs_(std::move(inputs)),
@@ -106,7 +106,9 @@ class Context {
         console_(console),
         report_(report),
         cancelled_(cancelled),
-        telemetry_(telemetry) {}
+        telemetry_(telemetry) {
+    emissions_.reserve(expected_emissions(info));
+  }
 
   template <class T>
   const T& in(const In<T>& port) const {
@@ -123,8 +125,9 @@ class Context {
   }
   /// Under InputPolicy::any, null for the edges whose packet has not come.
   template <class T>
-  std::vector<const T*> in(const ManyIn<T>& port) const {
-    std::vector<const T*> values;
+  StepVector<const T*> in(const ManyIn<T>& port) const {
+    StepVector<const T*> values;
+    values.reserve(packets(port.name).size());
     for (const Packet& p : packets(port.name)) values.push_back(static_cast<const T*>(p.data()));
     return values;
   }
@@ -135,12 +138,12 @@ class Context {
     return std::any_of(p.begin(), p.end(), [](const Packet& packet) { return static_cast<bool>(packet); });
   }
   /// The packets of an input by its name, in edge order, whatever their type.
-  const std::vector<Packet>& packets(std::string_view port) const;
+  const StepVector<Packet>& packets(std::string_view port) const;
 
   /// Sends a value with this invocation's stamp, or with another one.
   template <class T>
   void emit(const Out<T>& port, T value) {
-    emit(port, std::make_shared<const T>(std::move(value)), stamp_);
+    emit(port, std::shared_ptr<const T>(make_recycled<T>(std::move(value))), stamp_);
   }
   template <class T>
   void emit(const Out<T>& port, std::shared_ptr<const T> value) {
@@ -161,19 +164,20 @@ class Context {
   Console& console() const { return console_; }
   RunReport& report() const { return report_; }
   const Telemetry& telemetry() const { return telemetry_; }
-  std::vector<Emission>& emissions() { return emissions_; }
+  StepVector<Emission>& emissions() { return emissions_; }
 
  private:
+  static std::size_t expected_emissions(const StageInfo& info);
   int output_index(std::string_view port) const;
 
   const StageInfo& info_;
-  std::vector<std::vector<Packet>> inputs_;  // [input port][edge]
+  Inputs inputs_;
   Stamp stamp_;
   Console& console_;
   RunReport& report_;
   const std::atomic<bool>& cancelled_;
   const Telemetry& telemetry_;
-  std::vector<Emission> emissions_;
+  StepVector<Emission> emissions_;
   bool finished_ = false;
 };
 

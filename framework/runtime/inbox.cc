@@ -55,7 +55,7 @@ std::unique_ptr<Invocation> Inbox::single(std::size_t edge, const Parcel& parcel
   return invocation;
 }
 
-std::vector<Inbox::Partial>::iterator Inbox::partial(Stamp stamp) {
+Inbox::Partials::iterator Inbox::partial(Stamp stamp) {
   const auto found = std::find_if(partials_.begin(), partials_.end(),
                                   [&](const Partial& p) { return p.invocation->stamp == stamp; });
   return found != partials_.end() ? found : partials_.insert(found, {blank(stamp), slots_.size()});
@@ -103,8 +103,8 @@ std::unique_ptr<Invocation> Inbox::pop() {
 }
 
 void Inbox::clear() {
-  std::vector<Partial> partials;  // destroyed after the lock is released: tickets call back
-  std::deque<std::unique_ptr<Invocation>> ready;
+  Partials partials;  // destroyed after the lock is released: tickets call back
+  Ready ready;
   const std::lock_guard lock(mutex_);
   partials.swap(partials_);
   ready.swap(ready_);

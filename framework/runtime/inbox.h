@@ -14,9 +14,9 @@
 namespace flow {
 
 /// One call of a stage that can be made.
-struct Invocation {
+struct Invocation : RecycledObject {
   Stamp stamp;
-  std::vector<std::vector<Packet>> inputs;  ///< [input port][edge of the port]
+  Inputs inputs;
   TicketPtr ticket;
   StageSpan trace;  ///< arrival times and senders, when tracing
 };
@@ -66,10 +66,12 @@ class Inbox {
     std::unique_ptr<Invocation> invocation;
     std::size_t missing;
   };
+  using Partials = std::vector<Partial>;  // keeps its room
+  using Ready = std::deque<std::unique_ptr<Invocation>, Recycled<std::unique_ptr<Invocation>>>;
   Status count(std::size_t edge);
   std::unique_ptr<Invocation> blank(Stamp stamp) const;
   std::unique_ptr<Invocation> single(std::size_t edge, const Parcel& parcel) const;
-  std::vector<Partial>::iterator partial(Stamp stamp);
+  Partials::iterator partial(Stamp stamp);
   void finish(Invocation& invocation, std::size_t last_edge) const;
   Packet& at(Invocation& invocation, std::size_t edge) const;
   void store(Invocation& invocation, std::size_t edge, const Parcel& parcel) const;
@@ -79,8 +81,8 @@ class Inbox {
   std::vector<Slot> slots_;             // of each edge
   std::vector<std::size_t> port_size_;  // edges of each input port
   mutable std::mutex mutex_;
-  std::vector<Partial> partials_;
-  std::deque<std::unique_ptr<Invocation>> ready_;
+  Partials partials_;
+  Ready ready_;
   std::vector<int> fill_;
 };
 

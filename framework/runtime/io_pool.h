@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/recycler.h"
+
 namespace flow {
 
 /// A fixed number of threads that start jobs in the order they were posted. The destructor waits for
@@ -27,7 +29,7 @@ class IoPool {
 
   std::mutex mutex_;
   std::condition_variable_any posted_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<std::function<void()>, Recycled<std::function<void()>>> jobs_;
   std::vector<std::jthread> threads_;  // last: they end before what they use
 };
 

@@ -142,7 +142,7 @@ Status Node::call(Context& context) {
   return status;
 }
 
-Status Node::send(const Invocation& invocation, std::vector<Context::Emission>& emissions) {
+Status Node::send(const Invocation& invocation, StepVector<Context::Emission>& emissions) {
   TicketPtr turn;  // of the last new stamp
   Stamp turn_stamp;
   for (Context::Emission& emission : emissions) {
@@ -152,7 +152,7 @@ Status Node::send(const Invocation& invocation, std::vector<Context::Emission>& 
     const Stamp stamp = emission.packet.stamp();
     const bool same_turn = stamp == invocation.stamp;
     if (!same_turn && (!turn || stamp != turn_stamp)) {
-      turn = std::make_shared<const Ticket>(invocation.ticket->flights(), shared_.turnstile);
+      turn = make_recycled<const Ticket>(invocation.ticket->flights(), shared_.turnstile);
       turn_stamp = stamp;
     }
     ports_[port]->try_put(

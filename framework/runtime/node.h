@@ -68,7 +68,7 @@ class Node final : public Entrance {
   void step() noexcept;
   Status run(Invocation& invocation);
   Status call(Context& context);
-  Status send(const Invocation& invocation, std::vector<Context::Emission>& emissions);
+  Status send(const Invocation& invocation, StepVector<Context::Emission>& emissions);
   std::string edge_name(std::size_t edge) const;
 
   const GraphContext& shared_;

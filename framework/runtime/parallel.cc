@@ -14,7 +14,7 @@ namespace flow {
 /// which does not see how an uninstrumented library hands tasks over.
 struct ParallelLoop {
   const std::int64_t count, slices;
-  const std::function<void(Range)>& body;
+  const RangeBody& body;
   std::atomic<std::int64_t> done{0};
 
   void run(std::int64_t begin, std::int64_t end) {
@@ -32,7 +32,7 @@ struct ParallelTask {
   }
 };
 
-static void run_slices(std::int64_t count, std::int64_t slices, const std::function<void(Range)>& body) {
+static void run_slices(std::int64_t count, std::int64_t slices, const RangeBody& body) {
   ParallelLoop loop{count, slices, body};
   loop.done.store(0, std::memory_order_release);
   tbb::this_task_arena::isolate([&] {
@@ -46,7 +46,7 @@ static void run_slices(std::int64_t count, std::int64_t slices, const std::funct
 /// named for the same reasons.
 struct ArenaLoop {
   const std::int64_t count, slices;
-  const std::function<void(Range)>& body;
+  const RangeBody& body;
   mutable std::atomic<bool> ended{false};
 
   void operator()() const {
@@ -94,7 +94,7 @@ int parallelism() {
   return is_worker() ? tbb::this_task_arena::max_concurrency() : home().max_concurrency();
 }
 
-void parallel_for(std::int64_t count, std::int64_t grain, const std::function<void(Range)>& body) {
+void parallel_for(std::int64_t count, std::int64_t grain, const RangeBody& body) {
   if (count <= 0) return;
   if (current_beats) current_beats->fetch_add(1, std::memory_order_relaxed);
   const int threads = parallelism();

@@ -14,7 +14,7 @@ void Source::pump() {
     invocation->stamp.sequence = next_++;
   }
   auto flight = std::make_shared<Flight>([this] { landed(); });
-  invocation->ticket = std::make_shared<const Ticket>(std::vector{std::move(flight)}, turnstile_);
+  invocation->ticket = make_recycled<const Ticket>(StepVector<std::shared_ptr<Flight>>{std::move(flight)}, turnstile_);
   node_.admit(std::move(invocation));
 }
 

@@ -7,7 +7,7 @@
 
 namespace flow {
 
-Ticket::Ticket(std::vector<std::shared_ptr<Flight>> flights, Turnstile& turnstile)
+Ticket::Ticket(StepVector<std::shared_ptr<Flight>> flights, Turnstile& turnstile)
     : flights_(std::move(flights)), turnstile_(&turnstile) {
   for (const auto& flight : flights_) ++flight->turns;
 }
@@ -28,7 +28,7 @@ Ticket::~Ticket() {
 TicketPtr join(TicketPtr a, TicketPtr b) {
   if (!a || a == b) return b;
   if (!b) return a;
-  return std::make_shared<const Ticket>(std::move(a), std::move(b));
+  return make_recycled<const Ticket>(std::move(a), std::move(b));
 }
 
 }  // namespace flow

@@ -11,7 +11,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <vector>
+
+#include "framework/core/recycler.h"
 
 namespace flow {
 
@@ -34,17 +35,17 @@ class Turnstile;
 class Ticket {
  public:
   /// A new turn of `flights`.
-  Ticket(std::vector<std::shared_ptr<Flight>> flights, Turnstile& turnstile);
+  Ticket(StepVector<std::shared_ptr<Flight>> flights, Turnstile& turnstile);
   /// Keeps both tickets, and belongs to the flights of both: for an invocation that joins packets of
   /// several sources.
   Ticket(std::shared_ptr<const Ticket> a, std::shared_ptr<const Ticket> b);
   ~Ticket();
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
-  const std::vector<std::shared_ptr<Flight>>& flights() const { return flights_; }
+  const StepVector<std::shared_ptr<Flight>>& flights() const { return flights_; }
 
  private:
-  std::vector<std::shared_ptr<Flight>> flights_;
+  StepVector<std::shared_ptr<Flight>> flights_;
   std::shared_ptr<const Ticket> a_, b_;
   Turnstile* turnstile_ = nullptr;
 };

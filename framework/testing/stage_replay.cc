@@ -15,7 +15,7 @@ namespace {
 /// What is needed to repeat one invocation.
 struct Invoked {
   Stamp stamp;
-  std::vector<std::vector<Packet>> inputs;
+  Inputs inputs;
   std::function<void()> restore;
 };
 

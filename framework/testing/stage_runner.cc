@@ -90,8 +90,8 @@ Status StageRunner::open() {
   return guarded([&] { return stage_->open(opening); }).in(info_->name);
 }
 
-Result<std::vector<std::vector<Packet>>> StageRunner::bound_inputs() const {
-  std::vector<std::vector<Packet>> bound(info_->inputs.size());
+Result<Inputs> StageRunner::bound_inputs() const {
+  Inputs bound(info_->inputs.size());
   for (const auto& [name, packets] : inputs_) {
     const int port = info_->input(name);
     if (port < 0) return errorf("no input '{}'", name);

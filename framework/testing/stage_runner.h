@@ -83,7 +83,7 @@ class StageRunner {
     const auto values = all(port);
     return values.empty() ? nullptr : values.back();
   }
-  const std::vector<Context::Emission>& emissions() const { return emissions_; }
+  const StepVector<Context::Emission>& emissions() const { return emissions_; }
   /// Whether the last run called finish().
   bool finished() const { return finished_; }
   void cancel() { cancelled_ = true; }
@@ -94,15 +94,15 @@ class StageRunner {
 
  private:
   Status build(std::string_view stage, const boost::json::object& options);
-  Result<std::vector<std::vector<Packet>>> bound_inputs() const;
+  Result<Inputs> bound_inputs() const;
 
   const StageInfo* info_ = nullptr;
   Status built_;
   std::shared_ptr<void> options_;
   std::unique_ptr<Stage> stage_;
   std::map<std::string, std::shared_ptr<Service>, std::less<>> services_;
-  std::map<std::string, std::vector<Packet>, std::less<>> inputs_;
-  std::vector<Context::Emission> emissions_;
+  std::map<std::string, StepVector<Packet>, std::less<>> inputs_;
+  StepVector<Context::Emission> emissions_;
   CapturingConsole console_;
   RunReport report_;
   Telemetry telemetry_;

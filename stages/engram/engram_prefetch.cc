@@ -33,7 +33,7 @@ class EngramPrefetch final : public flow::Stage {
   }
 
   flow::Status process(flow::Context& context) override {
-    const std::vector<std::int64_t>& rows = context.in(kIds).rows[static_cast<std::size_t>(slot_)];
+    const EngramRowIds& rows = context.in(kIds).rows[static_cast<std::size_t>(slot_)];
     FLOW_ASSIGN(const Rows<bf16> gathered, engram_->gather(slot_, rows));
     const std::int64_t tokens = context.in(kIds).step->tokens();
     Rows<bf16> x(tokens, gathered.rows() * gathered.cols() / tokens);

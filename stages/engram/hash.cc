@@ -34,7 +34,7 @@ std::int64_t floor_mod(std::int64_t value, std::int64_t divisor) {
 }
 
 /// Appends the rows of one token, given the classes it sees: itself first, then back in time.
-void append_rows(const EngramLayerLayout& layer, std::int64_t heads, const std::vector<std::int32_t>& classes,
+void append_rows(const EngramLayerLayout& layer, std::int64_t heads, const flow::StepVector<std::int32_t>& classes,
                  EngramRowIds& rows) {
   std::uint64_t hash = 0;  // int64 arithmetic that wraps around
   std::size_t column = 0;
@@ -59,19 +59,19 @@ Status EngramHasher::check(std::span<const std::int32_t> ids, std::span<const st
                 map_->class_of.size());
 }
 
-Result<std::vector<EngramRowIds>> EngramHasher::hash(std::span<const std::int32_t> ids,
+Result<flow::StepVector<EngramRowIds>> EngramHasher::hash(std::span<const std::int32_t> ids,
                                                      std::span<const std::uint8_t> dead,
                                                      EngramLookback& lookback) const {
   FLOW_TRY(check(ids, dead));
   const auto reach = static_cast<std::size_t>(layout_->params.max_ngram);
-  std::vector<EngramRowIds> rows(layout_->layers.size());
+  flow::StepVector<EngramRowIds> rows(layout_->layers.size());
   for (EngramRowIds& layer : rows) layer.reserve(ids.size() * static_cast<std::size_t>(layout_->columns()));
-  std::vector<std::int32_t> window = lookback.recent;  // newest first
+  flow::StepVector<std::int32_t> window = lookback.recent;  // newest first
   window.resize(reach, EngramLookback::kDead);
   for (std::size_t k = 0; k < ids.size(); ++k) {
     std::shift_right(window.begin(), window.end(), 1);
     window.front() = !dead.empty() && dead[k] != 0 ? EngramLookback::kDead : map_->class_of[ids[k]];
-    std::vector<std::int32_t> seen = window;
+    flow::StepVector<std::int32_t> seen = window;
     std::fill(std::find(seen.begin(), seen.end(), EngramLookback::kDead), seen.end(), pad_class_);
     for (std::size_t i = 0; i < rows.size(); ++i)
       append_rows(layout_->layers[i], layout_->params.n_heads, seen, rows[i]);

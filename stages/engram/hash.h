@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/core/recycler.h"
 #include "framework/core/status.h"
 #include "stages/engram/layout.h"
 #include "stages/engram/token_map.h"
@@ -16,11 +17,11 @@ namespace dsv {
 /// A default-constructed one is the start of a sequence. Plain data: copying it forks the sequence.
 struct EngramLookback {
   static constexpr std::int32_t kDead = -1;  ///< no n-gram reaches this token or anything before it
-  std::vector<std::int32_t> recent;          ///< tokens missing at the end were never there
+  flow::StepVector<std::int32_t> recent;     ///< tokens missing at the end were never there
 };
 
 /// Row ids of a chunk for one layer, [token][column], each in [0, rows of the layer's table).
-using EngramRowIds = std::vector<std::int64_t>;
+using EngramRowIds = flow::StepVector<std::int64_t>;
 
 /// Hashes chunks of a sequence. Immutable; may be called from several threads with different look-backs.
 class EngramHasher {
@@ -32,7 +33,7 @@ class EngramHasher {
   /// Row ids of `ids` for every Engram layer, in the layout's order. `dead` marks tokens inside an image
   /// span, one byte per id, or is empty when there are none. `lookback` is advanced past the chunk; any
   /// chunking of a sequence gives the same rows. Fails, with `lookback` unchanged, on an id out of range.
-  flow::Result<std::vector<EngramRowIds>> hash(std::span<const std::int32_t> ids,
+  flow::Result<flow::StepVector<EngramRowIds>> hash(std::span<const std::int32_t> ids,
                                                std::span<const std::uint8_t> dead,
                                                EngramLookback& lookback) const;
 

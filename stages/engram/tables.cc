@@ -113,7 +113,8 @@ Result<EngramTables::Packed> EngramTables::read(const Table& table,
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t width = model_->config().engram_head_dim;
   Packed packed{Rows<std::uint8_t>(count, width), Rows<std::uint8_t>(count, width / kGroup)};
-  std::vector<Read> reads;
+  Reads reads;
+  reads.reserve(2 * rows.size());
   for (auto [tensor, out] : {std::pair{table.codes, &packed.codes}, {table.scales, &packed.scales}}) {
     const auto size = static_cast<std::uint64_t>(out->cols());
     for (std::int64_t i = 0; i < count; ++i) {
@@ -135,7 +136,7 @@ Result<Rows<bf16>> EngramTables::gather(int slot, std::span<const std::int64_t> 
     if (row < 0 || row >= table.codes->shape[0])
       return flow::errorf("{}: has no row {} (it has {})", table.codes->name, row, table.codes->shape[0]);
   }
-  std::vector<std::int64_t> distinct(rows.begin(), rows.end());
+  flow::StepVector<std::int64_t> distinct(rows.begin(), rows.end());
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   FLOW_ASSIGN(const Packed packed,

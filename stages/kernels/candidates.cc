@@ -8,8 +8,9 @@ namespace {
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 }
 
-std::vector<std::int32_t> top_k_positions(std::span<const float> scores, int k) {
-  std::vector<std::int32_t> chosen;
+flow::StepVector<std::int32_t> top_k_positions(std::span<const float> scores, int k) {
+  flow::StepVector<std::int32_t> chosen;
+  chosen.reserve(scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (scores[i] > kNone) chosen.push_back(static_cast<std::int32_t>(i));
   }
@@ -26,11 +27,11 @@ std::vector<std::int32_t> top_k_positions(std::span<const float> scores, int k) 
   return chosen;
 }
 
-std::vector<std::int32_t> select_candidate_blocks(std::span<const float> scores, std::int64_t visible,
+flow::StepVector<std::int32_t> select_candidate_blocks(std::span<const float> scores, std::int64_t visible,
                                                   int block, int keep) {
   const std::int64_t length = std::min<std::int64_t>(visible, static_cast<std::int64_t>(scores.size()));
   if (length <= 0) return {};
-  std::vector<float> best(static_cast<std::size_t>((length + block - 1) / block), kNone);
+  flow::StepVector<float> best(static_cast<std::size_t>((length + block - 1) / block), kNone);
   for (std::int64_t i = 0; i < length; ++i) {
     float& b = best[static_cast<std::size_t>(i / block)];
     b = std::max(b, scores[static_cast<std::size_t>(i)]);

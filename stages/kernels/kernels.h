@@ -20,9 +20,9 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "framework/core/parallel.h"
+#include "framework/core/recycler.h"
 #include "framework/core/status.h"
 #include "stages/kernels/formats.h"
 
@@ -60,7 +60,6 @@ struct Kernels;
 
 /// Activations quantized to E4M3 with one E8M0 scale for 32 columns, in the form that the products of
 /// one kernel variant read. Made once for an input, shared by every product that takes it.
-/// The buffers only grow, so a reused object does not allocate.
 class QuantizedActivations {
  public:
   /// Quantizes x [tokens, cols] (row stride `stride` elements). cols is a multiple of 32.
@@ -75,13 +74,13 @@ class QuantizedActivations {
   const std::byte* prepared(std::int64_t token) const { return prepared_.get() + token * prepared_stride_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const;
+  struct GiveBack {
+    std::size_t bytes;
+    void operator()(std::byte* p) const { flow::give_block(p, bytes); }
   };
-  std::int64_t tokens_ = 0, cols_ = 0;
-  std::vector<std::uint8_t> codes_, scales_;
-  std::unique_ptr<std::byte, Free> prepared_;
-  std::int64_t prepared_stride_ = 0, prepared_capacity_ = 0;
+  std::int64_t tokens_ = 0, cols_ = 0, prepared_stride_ = 0;
+  flow::StepVector<std::uint8_t> codes_, scales_;
+  std::unique_ptr<std::byte, GiveBack> prepared_;
 };
 
 /// Arguments of one query's attention over listed rows.

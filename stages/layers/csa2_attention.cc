@@ -21,7 +21,7 @@ std::shared_ptr<const Selection> last_tokens(std::shared_ptr<const Selection> se
   Selection last{selection->source, selection->positions.slice(rows - tokens, rows), {}};
   if (!selection->blocks.empty())
     last.blocks.assign(selection->blocks.end() - tokens, selection->blocks.end());
-  return std::make_shared<const Selection>(std::move(last));
+  return flow::make_recycled<const Selection>(std::move(last));
 }
 
 }  // namespace
@@ -206,7 +206,7 @@ Csa2Attention::Pass Csa2Attention::open_pass(const Activations& in,
              begin},
             {tokens, in.x.cols()}};
   if (ranks()) {
-    pass.ranked = std::make_shared<Selection>(
+    pass.ranked = flow::make_recycled<Selection>(
         options_.positions == "all" ? all_positions(options_.layer, begin, tokens, ratio_, pass.keys->size())
                                     : indexer_.begin(tokens, step.end(), *pass.keys, *pass.before));
   }
@@ -275,7 +275,8 @@ struct Csa2Attention::Task {
 void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range heads) const {
   const Kernels& kernels = model_->kernels();
   const ModelConfig& c = model_->config();
-  std::vector<const bf16*> list;
+  flow::StepVector<const bf16*> list;
+  list.reserve(static_cast<std::size_t>(c.window_size + (task.selection ? task.selection->positions.cols() : 0)));
   for (std::int64_t p = task.position + token - c.window_size + 1; p <= task.position + token; ++p) {
     list.push_back(task.window.row(p));
   }
@@ -289,7 +290,7 @@ void Csa2Attention::attend_token(const Task& task, std::int64_t token, Range hea
     list.push_back(decoded.row(i));
   }
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
-  std::vector<float> scratch(static_cast<std::size_t>(kernels.attention_scratch(c.head_dim)));
+  flow::StepVector<float> scratch(static_cast<std::size_t>(kernels.attention_scratch(c.head_dim)));
   kernels.attend({task.q.row(token), c.n_heads, c.head_dim, list, sink_, scale, task.o.row(token)}, heads,
                  scratch.data());
   bf16* tails = task.o.row(token) + (heads.begin + 1) * c.head_dim - c.rope_head_dim;

@@ -32,7 +32,7 @@ Indexer::Queries Indexer::queries(const Rows<bf16>& x, const QuantizedActivation
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)) /
                                         std::sqrt(static_cast<double>(c.index_n_heads)));
   flow::parallel_for(x.rows(), 4, [&](Range tokens) {
-    std::vector<std::uint8_t> codes(static_cast<std::size_t>(dim / 2)),
+    flow::StepVector<std::uint8_t> codes(static_cast<std::size_t>(dim / 2)),
         scales(static_cast<std::size_t>(dim / 32));
     for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
       rope_->apply(out.q.row(t) + dim - c.rope_head_dim, c.index_n_heads, dim, position + t, false);
@@ -59,7 +59,7 @@ void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visi
                    const QuantizedRows& keys, const Selection& before, std::int64_t row,
                    Selection& out) const {
   const ModelConfig& c = model_->config();
-  std::vector<float> scores(static_cast<std::size_t>(visible), -std::numeric_limits<float>::infinity());
+  flow::StepVector<float> scores(static_cast<std::size_t>(visible), -std::numeric_limits<float>::infinity());
   const bool within_candidates = !before.blocks.empty() && layer_ > c.candidate_source_layer;
   if (within_candidates) {
     for (const std::int64_t block : before.blocks[static_cast<std::size_t>(row)]) {
@@ -70,7 +70,7 @@ void Indexer::rank(const Queries& queries, std::int64_t token, std::int64_t visi
     flow::parallel_for(visible, 2048,
                        [&](Range range) { score(queries, token, keys, range, scores.data()); });
   }
-  const std::vector<std::int32_t> chosen = top_k_positions(scores, c.index_topk);
+  const flow::StepVector<std::int32_t> chosen = top_k_positions(scores, c.index_topk);
   std::fill_n(std::copy(chosen.begin(), chosen.end(), out.positions.row(row)),
               out.positions.cols() - static_cast<std::int64_t>(chosen.size()), -1);
   if (layer_ == c.candidate_source_layer) {

@@ -37,7 +37,7 @@ Result<std::vector<flow::PlanLine>> DenseStream::plan(const flow::Opening& openi
 
 void DenseStream::prepare(int layer) {
   const auto index = static_cast<std::size_t>(layer);
-  std::vector<Read> reads;
+  Reads reads;
   {
     const std::lock_guard lock(mutex_);
     Layer& state = layers_[index];

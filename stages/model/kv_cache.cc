@@ -26,8 +26,23 @@ void QuantizedRows::resize(std::int64_t rows) {
   scales_.resize(static_cast<std::size_t>(rows * scale_bytes_));
 }
 
+void QuantizedRows::reserve(std::int64_t rows) {
+  codes_.reserve(static_cast<std::size_t>(rows * code_bytes_));
+  scales_.reserve(static_cast<std::size_t>(rows * scale_bytes_));
+}
+
 KvCache::KvCache(const ModelConfig& config) {
   for (int layer = 0; layer < config.n_layers; ++layer) layers.push_back(empty_layer(config, layer));
+}
+
+void KvCache::reserve(const ModelConfig& config, std::int64_t tokens) {
+  for (int layer = 0; layer < config.n_layers; ++layer) {
+    if (config.role(layer) != LayerRole::Full) continue;
+    LayerCache& cache = layers[static_cast<std::size_t>(layer)];
+    const std::int64_t groups = tokens / config.compress_ratios[static_cast<std::size_t>(layer)];
+    cache.compressed.reserve(groups);
+    cache.index_keys.reserve(groups);
+  }
 }
 
 std::uint64_t kv_cache_bytes(const ModelConfig& config, std::int64_t tokens) {

@@ -21,6 +21,8 @@ class QuantizedRows {
 
   std::int64_t size() const { return size_; }
   void resize(std::int64_t rows);
+  /// Makes room for `rows` rows, so that growing to them allocates nothing.
+  void reserve(std::int64_t rows);
   std::uint8_t* codes(std::int64_t row) { return codes_.data() + row * code_bytes_; }
   std::uint8_t* scales(std::int64_t row) { return scales_.data() + row * scale_bytes_; }
   const std::uint8_t* codes(std::int64_t row) const { return codes_.data() + row * code_bytes_; }
@@ -50,6 +52,8 @@ struct LayerCache {
 /// behaviour, used only with index_keys: reference_slot).
 struct KvCache {
   explicit KvCache(const ModelConfig& config);
+  /// Makes room for `tokens` tokens. Untouched room costs no memory.
+  void reserve(const ModelConfig& config, std::int64_t tokens);
   std::vector<LayerCache> layers;
   int index_slot = -1;
 };

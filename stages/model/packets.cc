@@ -20,7 +20,7 @@ flow::TensorRef tensor(std::string name, const Rows<T>& rows) {
 }
 
 template <class T>
-flow::TensorRef tensor(std::string name, const std::vector<T>& list) {
+flow::TensorRef tensor(std::string name, const flow::StepVector<T>& list) {
   return {std::move(name),
           dtype_of<T>(),
           {static_cast<std::int64_t>(list.size())},

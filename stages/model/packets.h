@@ -28,7 +28,7 @@ struct Prompt {
 /// One pass of one sequence: token ids at positions position, position + 1, ...
 struct Step {
   std::shared_ptr<Sequence> sequence;
-  std::vector<std::int32_t> ids;
+  flow::StepVector<std::int32_t> ids;
   std::int64_t position = 0;
   bool last_of_prompt = true;               ///< false for a prompt chunk that others follow
   std::optional<std::int32_t> forced_next;  ///< the next token is given, not sampled
@@ -72,7 +72,7 @@ struct HyperMix {
 struct Selection {
   int source = -1;                                ///< layer that ranked; -1 = none yet
   Rows<std::int32_t> positions;                   ///< [tokens, k] ascending, -1 = unused
-  std::vector<std::vector<std::int32_t>> blocks;  ///< candidate blocks of each token, once there are any
+  flow::StepVector<flow::StepVector<std::int32_t>> blocks;  ///< candidate blocks of each token, once there are any
 };
 
 /// Experts chosen for each token, in ascending expert order.
@@ -84,14 +84,14 @@ struct Routes {
 
 /// Outputs of routed experts: row i belongs to token `token[i]` and expert `expert[i]`.
 struct ExpertOutputs {
-  std::vector<std::int32_t> token, expert;
+  flow::StepVector<std::int32_t> token, expert;
   Rows<bf16> y;
 };
 
 /// Engram table rows of one pass, for every Engram layer in layout order: [token][column].
 struct EngramIds {
   StepPtr step;
-  std::vector<std::vector<std::int64_t>> rows;
+  flow::StepVector<EngramRowIds> rows;
 };
 
 /// Dequantized rows of one Engram table, the columns of a token side by side.

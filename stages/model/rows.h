@@ -1,11 +1,11 @@
-// Rows<T>: a dense row-major matrix that owns its memory, 64-byte aligned.
+// Rows<T>: a dense row-major matrix that owns its memory, 64-byte aligned and recycled.
 #pragma once
 
 #include <algorithm>
-#include <boost/align/aligned_allocator.hpp>
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "framework/core/recycler.h"
 
 namespace dsv {
 
@@ -34,7 +34,7 @@ class Rows {
 
  private:
   std::int64_t rows_ = 0, cols_ = 0;
-  std::vector<T, boost::alignment::aligned_allocator<T, 64>> data_;
+  flow::StepVector<T> data_;
 };
 
 }  // namespace dsv

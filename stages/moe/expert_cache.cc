@@ -11,8 +11,8 @@ constexpr std::uint64_t kAging = 64;
 
 }  // namespace
 
-ExpertRequest::ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts,
-                             Phase phase, Reading reading)
+ExpertRequest::ExpertRequest(std::shared_ptr<ExpertCache> cache, Experts experts, Phase phase,
+                             Reading reading)
     : cache_(std::move(cache)),
       experts_(std::move(experts)),
       phase_(phase),
@@ -56,10 +56,9 @@ void ExpertRequest::restart() {
   cache_->pump();
 }
 
-std::shared_ptr<ExpertRequest> ExpertCache::request(std::vector<std::int32_t> experts, Phase phase,
+std::shared_ptr<ExpertRequest> ExpertCache::request(ExpertRequest::Experts experts, Phase phase,
                                                     Reading reading) {
-  std::shared_ptr<ExpertRequest> request(
-      new ExpertRequest(shared_from_this(), std::move(experts), phase, reading));
+  auto request = flow::make_recycled<ExpertRequest>(shared_from_this(), std::move(experts), phase, reading);
   const std::lock_guard lock(mutex_);
   requests_.push_back(request.get());
   pump();
@@ -217,8 +216,9 @@ ExpertRequest::Ready ExpertCache::take(ExpertRequest& request) {
     std::shared_ptr<void> pin;
     ExpertPagePtr page;
   };
-  std::shared_ptr<void> pin(nullptr, [self = shared_from_this(), expert](void*) { self->unpin(expert); });
-  auto pinned = std::make_shared<Pinned>(Pinned{std::move(pin), find(expert)->page});
+  std::shared_ptr<void> pin(
+      nullptr, [self = shared_from_this(), expert](void*) { self->unpin(expert); }, flow::Recycled<void*>());
+  auto pinned = flow::make_recycled<Pinned>(Pinned{std::move(pin), find(expert)->page});
   return {expert, ExpertPagePtr(pinned, pinned->page.get())};
 }
 

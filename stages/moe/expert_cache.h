@@ -41,6 +41,9 @@ class ExpertRequest {
     int expert = 0;
     ExpertPagePtr page;  ///< its slot stays occupied until the last copy is gone
   };
+  using Experts = flow::StepVector<std::int32_t>;
+  /// For ExpertCache::request().
+  ExpertRequest(std::shared_ptr<ExpertCache> cache, Experts experts, Phase phase, Reading reading);
   ~ExpertRequest();
   /// The next expert in memory, in the order of arrival; waits when none is. nullopt after the last one. An
   /// error when a read fails or the run is cancelled. Drop the page before asking for the next one.
@@ -50,18 +53,16 @@ class ExpertRequest {
 
  private:
   friend class ExpertCache;
-  ExpertRequest(std::shared_ptr<ExpertCache> cache, std::vector<std::int32_t> experts, Phase phase,
-                Reading reading);
   /// Whether another read may start.
   bool wants_more() const;
 
   std::shared_ptr<ExpertCache> cache_;
-  std::vector<std::int32_t> experts_;  // distinct, in loading order
+  Experts experts_;  // distinct, in loading order
   Phase phase_;
   const Reading reading_;
   bool asked_ = false;  // a consumer waits for the next one
-  std::vector<ExpertState> states_;
-  std::deque<std::size_t> arrived_;  // indices of ready experts
+  flow::StepVector<ExpertState> states_;
+  std::deque<std::size_t, flow::Recycled<std::size_t>> arrived_;  // indices of ready experts
   std::size_t taken_ = 0;
   flow::Status failure_;
 };
@@ -83,7 +84,7 @@ class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
       : slots_(slots), policy_(policy), loader_(std::move(loader)), cancelled_(cancelled), uses_(experts) {}
 
   /// Starts loading what is missing of `experts`, which are distinct and in the order to load them.
-  std::shared_ptr<ExpertRequest> request(std::vector<std::int32_t> experts, Phase phase = Phase::decode,
+  std::shared_ptr<ExpertRequest> request(ExpertRequest::Experts experts, Phase phase = Phase::decode,
                                          Reading reading = Reading::ahead);
   /// Whether an expert is in memory or on its way.
   bool holds(int expert) const;
@@ -118,7 +119,7 @@ class ExpertCache : public std::enable_shared_from_this<ExpertCache> {
   std::list<Entry> entries_;            // at most slots_
   std::vector<ExpertUse> uses_;         // by expert, in memory or not
   std::uint64_t time_ = 0;              // uses of all
-  std::list<ExpertRequest*> requests_;  // the first one is being served
+  std::list<ExpertRequest*, flow::Recycled<ExpertRequest*>> requests_;  // the first one is being served
   ExpertCounts counts_;
 };
 

@@ -103,14 +103,16 @@ void ExpertCard::plan(const CardPass& pass) {
   missing_.clear();
   pairs_ = 0;
   tokens_ = pass.x.rows();
-  for (auto& [expert, pairs] : pairs_by_expert(pass.routes)) {
+  ExpertPairs all = pairs_by_expert(pass.routes);
+  for (auto& [expert, pairs] : all) {
     if (!pass.owns(expert)) continue;
-    shares_.push_back({expert, 0, std::move(pairs), find(pass.layer, expert)});
+    if (Slot* slot = find(pass.layer, expert))
+      shares_.push_back({expert, 0, std::move(pairs), slot});
+    else
+      missing_.push_back(expert);
   }
-  const auto missing = std::stable_partition(shares_.begin(), shares_.end(),
-                                             [](const Share& share) { return share.slot != nullptr; });
-  resident_ = count(missing - shares_.begin());
-  for (auto share = missing; share != shares_.end(); ++share) missing_.push_back(share->expert);
+  resident_ = shares_.size();
+  for (const std::int32_t expert : missing_) shares_.push_back({expert, 0, std::move(all[expert]), nullptr});
   for (Share& share : shares_) {
     share.first = static_cast<int>(pairs_);
     pairs_ += static_cast<std::int64_t>(share.pairs.size());
@@ -231,6 +233,8 @@ Status ExpertCard::fetch_outputs(const CardPass& pass, Result& result) {
   ExpertOutputs& out = result.outputs;
   out.y = Rows<bf16>(pairs_, shape_.dim);
   std::memcpy(static_cast<void*>(out.y.data()), pinned_outputs_.memory.get(), bytes);
+  out.token.reserve(count(pairs_));
+  out.expert.reserve(count(pairs_));
   for (const Share& share : shares_) {
     for (const std::int64_t pair : share.pairs) {
       out.token.push_back(static_cast<std::int32_t>(pair / pass.routes.experts.cols()));

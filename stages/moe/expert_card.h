@@ -101,7 +101,7 @@ class ExpertCard {
   struct Share {
     std::int32_t expert = 0;
     int first = 0;
-    std::vector<std::int64_t> pairs;
+    flow::StepVector<std::int64_t> pairs;
     Slot* slot = nullptr;  // null while it is not on the card
   };
 

@@ -32,7 +32,7 @@ class ExpertCombine final : public flow::Stage {
   flow::Status process(flow::Context& context) override {
     const Activations& shared = context.in(kShared);
     using Term = std::tuple<std::int32_t, std::int32_t, const bf16*>;  // token, expert, row
-    std::vector<Term> terms;
+    flow::StepVector<Term> terms;
     for (const ExpertOutputs* device : context.in(kExperts)) {
       for (std::size_t i = 0; i < device->token.size(); ++i) {
         terms.emplace_back(device->token[i], device->expert[i], device->y.row(static_cast<std::int64_t>(i)));

@@ -27,7 +27,7 @@ class ExpertLayout {
   /// A page for one expert in `memory` of page_bytes(), and the reads that fill it.
   struct Filling {
     std::shared_ptr<ExpertPage> page;
-    std::vector<Read> reads;
+    Reads reads;
   };
   Filling prepare(const Checkpoint& checkpoint, int expert, PagePool::Block memory) const;
   /// Offset of the expert's first byte in its shard, for reading in file order.

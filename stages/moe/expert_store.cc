@@ -139,12 +139,14 @@ std::shared_ptr<ExpertRequest> ExpertStore::request(int layer, int device,
                                                     std::span<const std::int32_t> experts, Phase phase,
                                                     Reading reading) {
   const ExpertLayout& layout = layouts_[static_cast<std::size_t>(layer)];
-  std::set<std::pair<std::uint64_t, std::int32_t>> wanted;  // in file order
-  for (const std::int32_t expert : experts) {
-    if (device_of(expert) == device) wanted.emplace(layout.position(expert), expert);
-  }
-  std::vector<std::int32_t> ordered;
-  for (const auto& [position, expert] : wanted) ordered.push_back(expert);
+  flow::StepVector<std::int32_t> ordered;  // distinct, in file order
+  ordered.reserve(experts.size());
+  std::copy_if(experts.begin(), experts.end(), std::back_inserter(ordered),
+               [&](std::int32_t expert) { return device_of(expert) == device; });
+  std::sort(ordered.begin(), ordered.end(), [&](std::int32_t a, std::int32_t b) {
+    return std::pair(layout.position(a), a) < std::pair(layout.position(b), b);
+  });
+  ordered.erase(std::unique(ordered.begin(), ordered.end()), ordered.end());
   if (device == 0 && predictor_ != Predictor::none) remember(layer, experts);
   auto request = cache(layer, device).request(std::move(ordered), phase, reading);
   if (telemetry_) telemetry_.level("cache hits", static_cast<double>(counts().hits));

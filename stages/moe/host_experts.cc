@@ -8,14 +8,13 @@
 namespace dsv {
 namespace {
 
-using Pairs = std::map<std::int32_t, std::vector<std::int64_t>>;
-
 Rows<bf16> compute_expert(const Model& model, const ExpertPage& page, const Rows<bf16>& x,
-                          const Routes& routes, const std::vector<std::int64_t>& pairs) {
+                          const Routes& routes, std::span<const std::int64_t> pairs) {
   const Kernels& kernels = model.kernels();
   const std::int64_t k = routes.experts.cols();
   Rows<bf16> rows(static_cast<std::int64_t>(pairs.size()), x.cols());
-  std::vector<float> weights;
+  flow::StepVector<float> weights;
+  weights.reserve(pairs.size());
   for (const std::int64_t pair : pairs) {
     std::copy_n(x.row(pair / k), x.cols(), rows.row(static_cast<std::int64_t>(weights.size())));
     weights.push_back(routes.weights.data()[pair]);
@@ -24,11 +23,13 @@ Rows<bf16> compute_expert(const Model& model, const ExpertPage& page, const Rows
                     model.config().swiglu_limit);
 }
 
-ExpertOutputs collect(const std::vector<std::pair<std::int32_t, Rows<bf16>>>& results, Pairs& pairs,
+ExpertOutputs collect(const flow::StepVector<std::pair<std::int32_t, Rows<bf16>>>& results, ExpertPairs& pairs,
                       std::int64_t k, std::int64_t dim) {
   std::int64_t total = 0;
   for (const auto& [expert, y] : results) total += y.rows();
   ExpertOutputs out{{}, {}, Rows<bf16>(total, dim)};
+  out.token.reserve(static_cast<std::size_t>(total));
+  out.expert.reserve(static_cast<std::size_t>(total));
   for (const auto& [expert, y] : results) {
     std::copy_n(y.data(), y.rows() * dim, out.y.row(static_cast<std::int64_t>(out.token.size())));
     for (const std::int64_t pair : pairs[expert]) {
@@ -41,8 +42,8 @@ ExpertOutputs collect(const std::vector<std::pair<std::int32_t, Rows<bf16>>>& re
 
 }  // namespace
 
-Pairs pairs_by_expert(const Routes& routes) {
-  Pairs pairs;
+ExpertPairs pairs_by_expert(const Routes& routes) {
+  ExpertPairs pairs;
   for (std::int64_t i = 0; i < routes.experts.rows() * routes.experts.cols(); ++i) {
     pairs[routes.experts.data()[i]].push_back(i);
   }
@@ -51,8 +52,9 @@ Pairs pairs_by_expert(const Routes& routes) {
 
 flow::Result<ExpertOutputs> compute_on_host(const Model& model, ExpertRequest& request, const Rows<bf16>& x,
                                             const Routes& routes, const flow::Context& context) {
-  Pairs pairs = pairs_by_expert(routes);
-  std::vector<std::pair<std::int32_t, Rows<bf16>>> results;
+  ExpertPairs pairs = pairs_by_expert(routes);
+  flow::StepVector<std::pair<std::int32_t, Rows<bf16>>> results;
+  results.reserve(pairs.size());
   std::int64_t bytes = 0;
   const auto next = [&] {
     const auto waiting = context.telemetry().span("wait for a page");

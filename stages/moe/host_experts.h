@@ -9,7 +9,8 @@
 namespace dsv {
 
 /// The (token, expert) pairs of a pass by expert: indices into its routes, ascending.
-std::map<std::int32_t, std::vector<std::int64_t>> pairs_by_expert(const Routes& routes);
+using ExpertPairs = flow::StepMap<std::int32_t, flow::StepVector<std::int64_t>>;
+ExpertPairs pairs_by_expert(const Routes& routes);
 
 /// One row for each pair of the experts that `request` delivers, computed in the order of their arrival.
 /// x [tokens, dim]. Incomplete when the run is cancelled. Source: reference `Expert`.

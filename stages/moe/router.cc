@@ -61,7 +61,7 @@ void Router::choose(float* logits, std::int32_t* experts, float* weights) const 
     std::transform(logits, logits + n, logits, pointwise_);
   else
     softmax(logits, n);
-  std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+  flow::StepVector<std::int32_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   const auto better = [&](std::int32_t a, std::int32_t b) {
     const float sa = logits[a] + bias_[a], sb = logits[b] + bias_[b];

@@ -88,6 +88,7 @@ class TokenLoop final : public flow::Stage {
 
  private:
   static constexpr std::int64_t kPlannedTokens = 1024;
+  static constexpr std::size_t kTextBytes = 16;  // of most tokens
 
   template <class Ids>
   flow::Status check_ids(const Ids& ids, std::string_view what) const {
@@ -120,8 +121,25 @@ class TokenLoop final : public flow::Stage {
       sequence->prefill_begins = std::make_shared<const std::vector<std::int64_t>>(
           prefill_begins(model_->config(), prefill, tokens));
     }
+    make_room(*sequence);
     feed_prompt(context, std::move(sequence));
     return {};
+  }
+
+  std::int64_t limit() const {
+    return options_.continuation_ids.empty() ? options_.max_new_tokens
+                                             : static_cast<std::int64_t>(options_.continuation_ids.size());
+  }
+
+  /// For what a sequence may grow to: no pass over one token allocates.
+  void make_room(Sequence& sequence) const {
+    const auto prompt = static_cast<std::int64_t>(sequence.prompt.size());
+    const std::int64_t tokens = std::min(model_->config().context_length(), prompt + limit());
+    const auto fresh = static_cast<std::size_t>(tokens - prompt);
+    sequence.kv.reserve(model_->config(), tokens);
+    sequence.generated.reserve(fresh);
+    sequence.log_probabilities.reserve(fresh);
+    sequence.text.reserve(kTextBytes * fresh);
   }
 
   flow::Status advance(flow::Context& context, const SampledToken& outcome) const {
@@ -152,9 +170,9 @@ class TokenLoop final : public flow::Stage {
     feed(context, std::move(sequence), {first, first + count}, count == left, std::move(begins));
   }
 
-  void feed(flow::Context& context, std::shared_ptr<Sequence> sequence, std::vector<std::int32_t> ids,
+  void feed(flow::Context& context, std::shared_ptr<Sequence> sequence, flow::StepVector<std::int32_t> ids,
             bool last, std::shared_ptr<const std::vector<std::int64_t>> begins = nullptr) const {
-    auto step = std::make_shared<Step>();
+    auto step = flow::make_recycled<Step>();
     step->ids = std::move(ids);
     step->position = sequence->position;
     step->last_of_prompt = last;
@@ -166,7 +184,7 @@ class TokenLoop final : public flow::Stage {
     step->sequence = std::move(sequence);
     flow::Stamp stamp = context.stamp();
     ++stamp.step;
-    context.emit(kStep, std::make_shared<const TokenStep>(TokenStep{std::move(step)}), stamp);
+    context.emit(kStep, flow::make_recycled<const TokenStep>(TokenStep{std::move(step)}), stamp);
   }
 
   /// Takes the outcome of a pass: ends the sequence, or hands the token on and feeds it.
@@ -174,10 +192,8 @@ class TokenLoop final : public flow::Stage {
               const SampledToken& outcome) const {
     GeneratedToken out{sequence, std::nullopt, std::nullopt};
     const bool given = !options_.continuation_ids.empty();
-    const std::int64_t limit =
-        given ? static_cast<std::int64_t>(options_.continuation_ids.size()) : options_.max_new_tokens;
     const auto done = static_cast<std::int64_t>(sequence->generated.size());
-    if (done >= limit) {
+    if (done >= limit()) {
       out.finish_reason = given ? "continuation" : "length";
     } else if (!given && options_.stop_at_eos && eos_ && outcome.id == *eos_) {
       out.finish_reason = "stop";
@@ -186,7 +202,7 @@ class TokenLoop final : public flow::Stage {
       sequence->generated.push_back(*outcome.id);
       sequence->log_probabilities.push_back(outcome.log_probability);
       const bool full = sequence->position >= model_->config().context_length();
-      if (full || (!given && done + 1 == limit))
+      if (full || (!given && done + 1 == limit()))
         out.finish_reason = "length";
       else
         feed(context, sequence, {*outcome.id}, true);

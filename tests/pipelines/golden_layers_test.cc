@@ -61,11 +61,11 @@ class GoldenLayers : public ::testing::TestWithParam<GoldenCase> {
   }
   const ModelConfig& config() const { return open_.model->config(); }
 
-  StepPtr pass(std::vector<std::int32_t> ids) {
+  StepPtr pass(const std::vector<std::int32_t>& ids) {
     auto step = std::make_shared<Step>();
     step->sequence = sequence_;
     step->position = sequence_->position;
-    step->ids = std::move(ids);
+    step->ids.assign(ids.begin(), ids.end());
     sequence_->position += step->tokens();
     return step;
   }
@@ -114,7 +114,7 @@ Selection GoldenLayers::selection_before() const {
     const Rows<std::uint8_t> mask =
         rows_of<std::uint8_t>(golden_[step_prefix_ + std::to_string(candidates) + ".candidates"]);
     for (std::int64_t t = 0; t < mask.rows(); ++t) {
-      std::vector<std::int32_t>& blocks = selection.blocks.emplace_back();
+      auto& blocks = selection.blocks.emplace_back();
       for (std::int64_t p = 0; p < mask.cols(); ++p) {
         const auto block = static_cast<std::int32_t>(p / config().candidate_block_size);
         if (mask.row(t)[p] && (blocks.empty() || blocks.back() != block)) blocks.push_back(block);
@@ -127,8 +127,9 @@ Selection GoldenLayers::selection_before() const {
 void GoldenLayers::check_engram() {
   const int slot = config().engram_slot(layer_);
   if (slot < 0) return;
-  EngramIds ids{step_, std::vector<std::vector<std::int64_t>>(static_cast<std::size_t>(slot + 1))};
-  ids.rows.back() = golden("engram_hash_ids").as<std::int64_t>();
+  const std::vector<std::int64_t> hashed = golden("engram_hash_ids").as<std::int64_t>();
+  EngramIds ids{step_, flow::StepVector<EngramRowIds>(static_cast<std::size_t>(slot + 1))};
+  ids.rows.back().assign(hashed.begin(), hashed.end());
   auto rows =
       run<EngramRows>(open_.stage("EngramPrefetch", at_layer()).put(input<EngramIds>("ids"), ids), "rows");
   ResidualStream in{step_, rows_of<bf16>(golden("engram_in")), {}};
@@ -275,8 +276,8 @@ TEST_P(GoldenLayers, EngramHashGivesTheReferencesRowsInPrefillAndDecode) {
         run<EngramIds>(open_.stage("EngramHash").put(input<TokenStep>("tokens"), TokenStep{step}), "ids");
     for (const int layer : config().engram_layer_ids) {
       enter(prefix, layer, step);
-      EXPECT_EQ(ids->rows[static_cast<std::size_t>(config().engram_slot(layer))],
-                golden("engram_hash_ids").as<std::int64_t>())
+      EXPECT_THAT(ids->rows[static_cast<std::size_t>(config().engram_slot(layer))],
+                  ::testing::ElementsAreArray(golden("engram_hash_ids").as<std::int64_t>()))
           << prefix_ << "engram_hash_ids";
     }
   };

@@ -119,7 +119,7 @@ TEST(ReadingSettings, ThatContradictEachOtherOrDoNothingAreErrors) {
       message({{"memory", "50KiB"}}),
       HasSubstr(
           "memory 50.0 KiB holds 3 expert pages of 12.8 KiB, but 8 are needed at least: one for each of 8 "
-          "caches and 0 for guesses; give 102.5 KiB or more"));
+          "caches and 0 for guesses; give 102.0 KiB or more"));
   EXPECT_THAT(message({{"memory", "110KiB"}, {"predictor", "gate"}}),
               HasSubstr("one for each of 8 caches and 4 for guesses"));
   EXPECT_THAT(message({{"io", "floppy"}}), HasSubstr("floppy"));

@@ -142,7 +142,7 @@ TEST(EngramHash, RefusesIdsOutsideTheVocabularyAndKeepsTheLookback) {
   const EngramHasher hasher = identity_hasher(kSmall);
   EngramLookback lookback;
   ASSERT_TRUE(hasher.hash(std::vector<std::int32_t>{5, 6}, {}, lookback).ok());
-  const std::vector<std::int32_t> before = lookback.recent;
+  const auto before = lookback.recent;
   EXPECT_EQ(hasher.hash(std::vector<std::int32_t>{7, 100}, {}, lookback).status().message(),
             "token id 100 at 1 of the chunk is outside the vocabulary of 100");
   EXPECT_EQ(hasher.hash(std::vector<std::int32_t>{-1}, {}, lookback).status().message(),

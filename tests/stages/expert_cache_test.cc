@@ -10,7 +10,7 @@
 namespace dsv::test {
 namespace {
 
-using Experts = std::vector<std::int32_t>;
+using Experts = ExpertRequest::Experts;
 
 /// A cache whose loads end at once, or when the test says so.
 class CacheFixture {

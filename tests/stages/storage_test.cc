@@ -81,7 +81,7 @@ TEST_P(BackEnd, GivesTheBytesOfTheFileForReadsOfAnySizeAndPlace) {
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       const auto extents = random_extents(file.bytes.size(), seed);
       std::vector<std::vector<std::byte>> out;
-      std::vector<Read> reads;
+      Reads reads;
       for (const auto& [offset, length] : extents) out.emplace_back(length + 1, std::byte{0xAA});
       for (std::size_t i = 0; i < extents.size(); ++i)
         reads.push_back({file.file.get(), extents[i].first, std::span(out[i]).first(extents[i].second)});
@@ -183,7 +183,7 @@ TEST(Reads, AreJoinedWithNeighboursAndCutAtBlocks) {
   const RandomFile file(1);
   std::vector<std::byte> memory(2 * kBlockBytes);
   const auto blocks_of = [&](std::vector<std::pair<std::uint64_t, std::uint64_t>> extents) {
-    std::vector<Read> reads;
+    Reads reads;
     for (const auto& [offset, size] : extents)
       reads.push_back({file.file.get(), offset, std::span(memory).first(size)});
     std::vector<std::tuple<std::uint64_t, std::uint64_t, std::size_t>> shown;

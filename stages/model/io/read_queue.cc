@@ -14,11 +14,11 @@ std::uint64_t next_cut(std::uint64_t offset) {
 
 }  // namespace
 
-std::vector<ReadBlock> make_blocks(std::vector<Read> reads) {
+flow::StepVector<ReadBlock> make_blocks(Reads reads) {
   std::sort(reads.begin(), reads.end(), [](const Read& a, const Read& b) {
     return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
   });
-  std::vector<ReadBlock> blocks;
+  flow::StepVector<ReadBlock> blocks;
   for (Read read : reads) {
     while (!read.out.empty()) {
       const auto joins = [&](const ReadBlock& b) {
@@ -37,8 +37,8 @@ std::vector<ReadBlock> make_blocks(std::vector<Read> reads) {
   return blocks;
 }
 
-void ReadQueue::put(ReadTicket batch, std::vector<Read> reads) {
-  std::vector<ReadBlock> blocks = make_blocks(std::move(reads));
+void ReadQueue::put(ReadTicket batch, Reads reads) {
+  flow::StepVector<ReadBlock> blocks = make_blocks(std::move(reads));
   {
     const std::lock_guard lock(mutex_);
     ++owners_[batch->owner];

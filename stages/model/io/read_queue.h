@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/core/recycler.h"
 #include "framework/core/status.h"
 #include "framework/core/telemetry.h"
 #include "stages/model/file.h"
@@ -26,6 +27,8 @@ struct Read {
   std::uint64_t offset = 0;
   std::span<std::byte> out;
 };
+
+using Reads = flow::StepVector<Read>;
 
 /// Whether somebody waits for the bytes, or may want them later.
 enum class Urgency : std::uint8_t { needed, guessed };
@@ -48,7 +51,7 @@ struct ReadBlock {
   };
   const InputFile* file = nullptr;
   std::uint64_t begin = 0, end = 0;
-  std::vector<Piece> pieces;
+  flow::StepVector<Piece> pieces;
   ReadTicket batch;
   bool guessed = false;    ///< it was taken as a guess
   std::int64_t taken = 0;  ///< when a back end took it, in nanoseconds of the steady clock
@@ -63,7 +66,7 @@ inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr std::chrono::milliseconds kGlance{20};
 
 /// Puts reads in file order, joins neighbours and cuts at multiples of kBlockBytes. Reads must not overlap.
-std::vector<ReadBlock> make_blocks(std::vector<Read> reads);
+flow::StepVector<ReadBlock> make_blocks(Reads reads);
 
 /// What was read.
 struct ReadCounts {
@@ -80,7 +83,7 @@ class ReadQueue {
   // For those who ask.
 
   /// `done` is called once, later, from any thread. There must be something to read.
-  void put(ReadTicket batch, std::vector<Read> reads);
+  void put(ReadTicket batch, Reads reads);
   /// What was guessed is needed now.
   void hurry(const ReadTicket& batch);
   /// Gives up what has not been started; the batch ends with an error.
@@ -105,7 +108,8 @@ class ReadQueue {
   ReadCounts counts() const;
 
  private:
-  using Ended = std::vector<ReadTicket>;
+  using Ended = flow::StepVector<ReadTicket>;
+  using Line = std::deque<ReadBlock, flow::Recycled<ReadBlock>>;
   bool available() const;
   ReadBlock pop();
   void end(ReadBlock& block, const flow::Status& status, Ended& ended);
@@ -119,8 +123,8 @@ class ReadQueue {
   mutable std::mutex mutex_;
   std::condition_variable change_;  // something to take, or closed
   std::condition_variable left_;    // a callback has returned
-  std::deque<ReadBlock> needed_, guessed_;
-  std::map<const void*, int> owners_;  // batches whose callback has not returned
+  Line needed_, guessed_;
+  flow::StepMap<const void*, int> owners_;  // batches whose callback has not returned
   int in_flight_ = 0, guesses_in_flight_ = 0;
   std::uint64_t bytes_in_flight_ = 0;
   bool closed_ = false;

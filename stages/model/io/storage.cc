@@ -106,8 +106,8 @@ void Storage::close(flow::RunReport& report) {
                     {"bytes_used", counts.used}});
 }
 
-ReadTicket Reader::start(std::vector<Read> reads, Urgency urgency, std::function<void(Status)> done) {
-  auto batch = std::make_shared<ReadBatch>();
+ReadTicket Reader::start(Reads reads, Urgency urgency, std::function<void(Status)> done) {
+  auto batch = flow::make_recycled<ReadBatch>();
   batch->owner = this;
   batch->urgency = urgency;
   batch->done = std::move(done);
@@ -115,26 +115,28 @@ ReadTicket Reader::start(std::vector<Read> reads, Urgency urgency, std::function
   return batch;
 }
 
-Status Reader::read(std::vector<Read> reads) {
+Status Reader::read(Reads reads) {
   if (reads.empty()) return {};
-  std::mutex mutex;
-  std::condition_variable change;
-  std::optional<Status> outcome;
-  const ReadTicket ticket = start(std::move(reads), Urgency::needed, [&](Status status) {
-    const std::lock_guard lock(mutex);
-    outcome = std::move(status);
-    change.notify_all();
+  struct {
+    std::mutex mutex;
+    std::condition_variable change;
+    std::optional<Status> outcome;
+  } wait;
+  const ReadTicket ticket = start(std::move(reads), Urgency::needed, [&wait](Status status) {
+    const std::lock_guard lock(wait.mutex);
+    wait.outcome = std::move(status);
+    wait.change.notify_all();
   });
-  std::unique_lock lock(mutex);
-  const auto ended = [&] { return outcome.has_value(); };
-  while (!change.wait_for(lock, kGlance, ended)) {
+  std::unique_lock lock(wait.mutex);
+  const auto ended = [&] { return wait.outcome.has_value(); };
+  while (!wait.change.wait_for(lock, kGlance, ended)) {
     if (!*storage_->cancelled_) continue;
     lock.unlock();
     drop(ticket);
     lock.lock();
-    change.wait(lock, ended);  // for what is being read into this memory
+    wait.change.wait(lock, ended);  // for what is being read into this memory
   }
-  return *storage_->cancelled_ ? Status::error("the run was cancelled") : *outcome;
+  return *storage_->cancelled_ ? Status::error("the run was cancelled") : *wait.outcome;
 }
 
 FLOW_REGISTER_SERVICE(Storage);

@@ -63,9 +63,9 @@ class Reader {
 
   /// Starts reads, at least one, none overlapping another. `done` is called once, later, with the first
   /// error.
-  ReadTicket start(std::vector<Read> reads, Urgency urgency, std::function<void(flow::Status)> done);
+  ReadTicket start(Reads reads, Urgency urgency, std::function<void(flow::Status)> done);
   /// Reads and waits. An error when the run is cancelled meanwhile.
-  flow::Status read(std::vector<Read> reads);
+  flow::Status read(Reads reads);
   /// What was guessed is needed now.
   void hurry(const ReadTicket& ticket) { storage_->queue_->hurry(ticket); }
   /// Gives up what has not been started; `done` gets an error.

@@ -33,7 +33,7 @@ class ThreadedBackend final : public ReadBackend {
 /// One vectored read; what lies between the pieces is thrown away.
 Status read_block(const ReadBlock& block) {
   std::array<std::byte, kPageBytes> gap;
-  std::vector<iovec> targets;
+  flow::StepVector<iovec> targets;
   std::uint64_t at = block.begin;
   for (const ReadBlock::Piece& piece : block.pieces) {
     if (piece.offset > at) targets.push_back({gap.data(), piece.offset - at});
