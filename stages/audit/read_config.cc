@@ -17,16 +17,15 @@ class ReadConfig final : public flow::Stage {
   static constexpr flow::Out<ModelConfig> kConfig{"config", "the config, complete or not"};
   struct Options {
     std::filesystem::path path;
-    std::filesystem::path fallback = "demo";
+    std::filesystem::path fallback;
     std::vector<std::string> set;
   };
 
   static void describe(flow::StageSpec<Options>& spec) {
     spec.doc("Reads a model's config without demanding that it is complete.");
     spec.input(kEach).output(kConfig).executor(flow::Executor::io);
-    spec.option("path", &Options::path, "config file, or checkpoint folder");
-    spec.option("fallback", &Options::fallback,
-                "read this when path is empty; 'demo' is the built-in checkpoint");
+    spec.option("path", &Options::path, "config file, or checkpoint folder; 'demo' is the built-in one");
+    spec.option("fallback", &Options::fallback, "read this when path is empty");
     spec.option("set", &Options::set, "fields to change after reading, as name=JSON under their flat names");
   }
   explicit ReadConfig(Options options) : options_(std::move(options)) {}

@@ -1,7 +1,6 @@
 #include "stages/audit/run_plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -65,9 +64,7 @@ std::int64_t RunPlan::largest_cache(std::uint64_t memory) const {
 
 flow::Result<RunPlan> plan_run(const ModelConfig& config, const ShardSet& shards,
                                const RunPlanOptions& options) {
-  std::vector<std::string> problems = config.missing();
-  if (problems.empty()) problems = config.verify();
-  if (!problems.empty()) return flow::errorf("no plan for this config: {}", fmt::join(problems, "; "));
+  FLOW_TRY(check_config(config).in("no plan for this config"));
   FLOW_ASSIGN(const std::vector<ExpectedTensor> tensors,
               expected_tensors(config, config.weight_block_size.value_or(std::array{kRowBlock, kRowBlock})));
   RunPlan plan;

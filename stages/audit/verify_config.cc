@@ -28,7 +28,7 @@ class VerifyConfig final : public flow::Stage {
     std::vector<std::string> problems;
     for (const std::string& key : config.missing())
       problems.push_back(fmt::format("key '{}' is missing", key));
-    for (std::string& problem : config.verify()) problems.push_back(std::move(problem));
+    for (const ConfigProblem& problem : config.verify()) problems.push_back(problem.text());
     CheckReport report{"config", {}, describe(config, problems), {}};
     report.text =
         fmt::format("{} ({})\n  {}\n", config.path.string(), layout_name(config), config.shape_line());

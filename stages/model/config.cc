@@ -138,6 +138,10 @@ std::vector<std::string> ModelConfig::missing() const {
   std::vector<std::string> keys;
   for (const ConfigField& field : config_fields())
     if (!has(field.flat) && is_needed(*this, field)) keys.emplace_back(spelled(field, layout));
+  if (layout == ConfigLayout::Flat) return keys;
+  for (const NestedConstant& constant : nested_constants())
+    if (constant.needed && !has(constant.path)) keys.emplace_back(constant.path);
+  if (!weight_block_size) keys.emplace_back(kBlockSizePath);
   return keys;
 }
 
@@ -174,7 +178,7 @@ json::object ModelConfig::to_nested_json() const {
   for (const ConfigField& field : config_fields())
     if (has(field.flat)) set(field.nested, value_of(*this, field));
   for (const NestedConstant& constant : nested_constants())
-    if (constant.path != "text_config.rope_scaling.type") set(constant.path, json::parse(constant.value));
+    if (constant.path != kOldScalingPath) set(constant.path, json::parse(constant.value));
   if (weight_block_size) set(kBlockSizePath, {(*weight_block_size)[0], (*weight_block_size)[1]});
   return root;
 }

@@ -9,6 +9,7 @@
 #include <boost/json/fwd.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,6 +31,13 @@ enum class LayerRole : std::uint8_t {
 std::string_view role_name(LayerRole role);
 
 enum class ConfigLayout : std::uint8_t { Nested, Flat };
+
+/// Something wrong with a config.
+struct ConfigProblem {
+  std::string place;    ///< "line:column" of the key it begins with; empty where no file holds that key
+  std::string message;  ///< "key is ..., expected ...", with keys spelled as in the file
+  std::string text() const { return place.empty() ? message : place + ": " + message; }
+};
 
 /// One model description. Members are named as the flat keys; groups in the order of the text.
 struct ModelConfig {
@@ -126,8 +134,9 @@ struct ModelConfig {
   // Where it came from.
   std::filesystem::path path;
   ConfigLayout layout = ConfigLayout::Nested;
-  std::set<std::string, std::less<>> present;  ///< flat names of the keys that the file held
-  std::vector<std::string> unknown_keys;       ///< dotted paths of keys that this schema does not know
+  std::set<std::string, std::less<>> present;              ///< flat names of the keys that the file held
+  std::map<std::string, std::string, std::less<>> places;  ///< "line:column" of those, by flat name
+  std::vector<std::string> unknown_keys;  ///< dotted paths of keys that this schema does not know
 
   bool has(std::string_view flat_key) const { return present.contains(flat_key); }
   bool has_engram() const { return !engram_layer_ids.empty(); }
@@ -148,8 +157,8 @@ struct ModelConfig {
 
   /// Keys that are needed but were not in the file, spelled as in this file's layout.
   std::vector<std::string> missing() const;
-  /// Every way in which the keys that are present contradict each other, one sentence each.
-  std::vector<std::string> verify() const;
+  /// Values that are out of range; where there are none, every way in which keys contradict each other.
+  std::vector<ConfigProblem> verify() const;
   /// "40 layers + 3 draft, dim 5120, 64 heads of 512, ...": one line for a reader.
   std::string shape_line() const;
 
@@ -174,7 +183,11 @@ flow::Result<ModelConfig> read_config(const std::filesystem::path& path);
 flow::Status set_config_value(ModelConfig& config, std::string_view flat_key,
                               const boost::json::value& value);
 
-/// read_config for a run: complete and free of contradictions, else one error that lists every problem.
+/// Ok for a config that can be run: complete and free of contradictions. Error: one message with the first
+/// problem, its place, and the number of others.
+flow::Status check_config(const ModelConfig& config);
+
+/// read_config and check_config.
 flow::Result<ModelConfig> load_config(const std::filesystem::path& path);
 
 /// One field on which two descriptions differ, or on which one is silent.

@@ -107,14 +107,14 @@ std::span<const ConfigField> config_fields() {
 
 std::span<const NestedConstant> nested_constants() {
   static constexpr std::array constants = {
-      NestedConstant{"text_config.model_type", R"("deepseek_v41_text")"},
+      NestedConstant{"text_config.model_type", R"("deepseek_v41_text")", true},
       NestedConstant{"text_config.attention_bias", "false"},
-      NestedConstant{"text_config.rope_scaling.rope_type", R"("yarn")"},
-      NestedConstant{"text_config.rope_scaling.type", R"("yarn")"},
+      NestedConstant{kScalingPath, R"("yarn")", true},
+      NestedConstant{kOldScalingPath, R"("yarn")"},
       NestedConstant{"vision_config.model_type", R"("deepseek_v41_vision")"},
-      NestedConstant{"quantization_config.activation_scheme", R"("dynamic")"},
+      NestedConstant{"quantization_config.activation_scheme", R"("dynamic")", true},
       NestedConstant{"quantization_config.fmt", R"("e4m3")"},
-      NestedConstant{"quantization_config.scale_fmt", R"("ue8m0")"},
+      NestedConstant{"quantization_config.scale_fmt", R"("ue8m0")", true},
   };
   return constants;
 }

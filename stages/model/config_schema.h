@@ -38,9 +38,14 @@ std::span<const ConfigField> config_fields();
 struct NestedConstant {
   std::string_view path;
   std::string_view value;  ///< JSON text
+  bool needed = false;     ///< must be there, for nothing else tells; the shards tell what the others say
 };
 
 std::span<const NestedConstant> nested_constants();
+
+/// The type of position scaling, and the name that older files have for it.
+inline constexpr std::string_view kScalingPath = "text_config.rope_scaling.rope_type";
+inline constexpr std::string_view kOldScalingPath = "text_config.rope_scaling.type";
 
 /// Where the nested layout states weight_block_size.
 inline constexpr std::string_view kBlockSizePath = "quantization_config.weight_block_size";

@@ -1,5 +1,7 @@
 #include "stages/model/json.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <boost/json/value_stack.hpp>
 #include <cerrno>
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <system_error>
 #include <unordered_set>
+#include <vector>
 
 #include "stages/model/json_events.h"
 
@@ -99,8 +102,29 @@ Result<json::value> parse_json(std::string_view text) {
   return parser.handler().release();
 }
 
+std::map<std::string, std::string, std::less<>> key_positions(std::string_view text) {
+  std::map<std::string, std::string, std::less<>> positions;
+  std::vector<std::string_view> path;  // the last key of each object that is open
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{') path.emplace_back();
+    if (text[i] == '}') path.pop_back();
+    if (text[i] != '"') continue;
+    const std::size_t start = i;
+    while (text[++i] != '"')
+      if (text[i] == '\\') ++i;
+    const std::size_t next = text.find_first_not_of(" \t\r\n", i + 1);
+    if (next == text.npos || text[next] != ':') continue;
+    path.back() = text.substr(start + 1, i - start - 1);
+    positions.emplace(fmt::format("{}", fmt::join(path, ".")), text_position(text, start));
+  }
+  return positions;
+}
+
 Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes) {
   std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (!error && !std::filesystem::is_regular_file(status))
+    return errorf("{}: not a regular file", file.string());
   const std::uint64_t size = std::filesystem::file_size(file, error);
   if (error) return errorf("{}: {}", file.string(), error.message());
   if (size > max_bytes)

@@ -4,6 +4,7 @@
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,10 @@ flow::Result<boost::json::value> parse_json(std::string_view text);
 /// "line:column" of a byte of a text, both counted from 1.
 std::string text_position(std::string_view text, std::size_t offset);
 
-/// Reads a whole file. Errors name the file; a file over `max_bytes` is refused before it is read.
+/// Where each key of a text that parse_json accepts stands ("line:column"), by its dotted path.
+std::map<std::string, std::string, std::less<>> key_positions(std::string_view text);
+
+/// Reads a whole regular file. Errors name the file; a file over `max_bytes` is refused before it is read.
 flow::Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes);
 
 /// read_file and parse_json. Errors are "file:line:column: ...".

@@ -1,5 +1,7 @@
 #include "stages/model/model.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -77,7 +79,7 @@ bool is_dense(std::string_view tensor) {
 
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) || path.is_absolute()) return path;
+  if (path.empty() || path.is_absolute() || std::filesystem::exists(path, ignored)) return path;
   for (const std::filesystem::path& dir : flow::data_dirs()) {
     if (std::filesystem::exists(dir / "pipelines" / path, ignored)) return dir / "pipelines" / path;
   }
@@ -189,6 +191,9 @@ Status Model::load_dense(const flow::Opening& opening) {
                                      config_->path.parent_path().string(), resident_.size(), quantized,
                                      flow::bytes_text(size), seconds, kernels_->name));
   opening.console().note("load: left in the shards: " + unread_groups(*checkpoint_));
+  if (const auto& stray = checkpoint_->stray_files(); !stray.empty())
+    opening.console().note(
+        fmt::format("load: ignored, for the index does not name them: {}", fmt::join(stray, ", ")));
   return {};
 }
 

@@ -1,6 +1,9 @@
 // ModelConfig: both layouts of a config file read into one schema, strictly.
 #include "stages/model/config.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <boost/json.hpp>
 
 #include "stages/model/config_schema.h"
@@ -257,6 +260,12 @@ TEST(Config, LocatesWhatIsNotJson) {
   }
 }
 
+std::vector<std::string> problems_of(const fs::path& file) {
+  std::vector<std::string> messages;
+  for (const ConfigProblem& problem : read_ok(file).verify()) messages.push_back(problem.message);
+  return messages;
+}
+
 TEST(Config, NamesEveryContradiction) {
   struct Case {
     const char* key;
@@ -265,30 +274,34 @@ TEST(Config, NamesEveryContradiction) {
   };
   const json::value ratios_2_at_draft = {0, 0, 2, 2, 1, 1, 1, 1, 2, 0, 0};
   const Case cases[] = {
-      {"dim", 0, {"dim is 0, expected at least 1"}},
       {"n_heads", 3, {"n_heads 3 is no multiple of o_groups 2"}},
       {"rope_head_dim",
        80,
        {"rope_head_dim 80 exceeds head_dim 64", "rope_head_dim 80 exceeds index_head_dim 64"}},
       {"rope_head_dim", 15, {"rope_head_dim 15 is odd"}},
       {"beta_fast", 0.5, {"beta_fast 0.5 is less than beta_slow 1"}},
-      {"rope_factor", 0, {"rope_factor is 0, expected more than 0"}},
-      {"norm_eps", -1.0, {"norm_eps is -1, expected at least 0"}},
+      {"window_size", 513, {"window_size 513 exceeds the context of 512 tokens"}},
+      {"original_seq_len",
+       2000000,
+       {"original_seq_len 2000000 times rope_factor 16 is a context of 32000000 tokens, expected at most "
+        "16777216"}},
       {"compress_ratios",
        {0, 0, 2, 2, 1, 1, 1, 1, 0, 0},
        {"compress_ratios has 10 entries, expected 11 (8 layers + 3 draft)"}},
       {"compress_ratios",
        ratios_2_at_draft,
-       {"compress_ratios[8] is 2, but layer 8 is a draft layer, which compresses nothing"}},
+       {"compress_ratios has 2 for layer 8, a draft layer, which compresses nothing"}},
       {"compress_ratios",
        {0, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0},
-       {"layer 1 reads compressed positions but has no KV source at or before it",
-        "layer 1 reads compressed positions but has no index source at or before it"}},
+       {"kv_source_layers has no layer at or before layer 1, which reads compressed positions",
+        "index_source_layers has no layer at or before layer 1, which reads compressed positions"}},
       {"compress_ratios",
        {0, 0, 2, 1, 1, 1, 1, 1, 0, 0, 0},
-       {"layer 3 has ratio 1, but its KV source, layer 2, has ratio 2",
-        "layer 3 has ratio 1, but its index source, layer 2, has ratio 2"}},
-      {"kv_source_layers", {2, 4, 5}, {"layer 5 is a KV source but no index source"}},
+       {"compress_ratios has 1 for layer 3, but 2 for layer 2, its source in kv_source_layers",
+        "compress_ratios has 1 for layer 3, but 2 for layer 2, its source in index_source_layers"}},
+      {"kv_source_layers",
+       {2, 4, 5},
+       {"kv_source_layers names layer 5, which is not in index_source_layers"}},
       {"kv_source_layers", {4, 2}, {"kv_source_layers is not ascending: 2 after 4"}},
       {"index_source_layers",
        {2, 4, 6, 8},
@@ -296,33 +309,77 @@ TEST(Config, NamesEveryContradiction) {
       {"index_source_layers", {1, 2, 4, 6}, {"index_source_layers names layer 1, whose compress ratio is 0"}},
       {"candidate_source_layer", 5, {"candidate_source_layer 5 is no index source"}},
       {"n_activated_experts", 13, {"n_activated_experts 13 exceeds n_routed_experts 12"}},
-      {"score_func", "relu", {"score_func is 'relu', expected one of softmax, sigmoid, sqrtsoftplus"}},
-      {"expert_dtype", "int4", {"expert_dtype is 'int4'; experts are read as fp4 only"}},
+      {"score_func", "relu", {R"(score_func is "relu", expected one of softmax, sigmoid, sqrtsoftplus)"}},
+      {"expert_dtype", "int4", {R"(expert_dtype is "int4"; experts are read as fp4 only)"}},
       {"engram_layer_ids", {4, 1}, {"engram_layer_ids is not ascending: 1 after 4"}},
       {"engram_layer_ids", {1, 8}, {"engram_layer_ids names layer 8, outside the 8 layers of the backbone"}},
-      {"engram_num_embeddings", {660}, {"engram_num_embeddings has 1 entries for 2 Engram layers"}},
-      {"engram_max_ngram_size", 1, {"engram_max_ngram_size is 1, expected at least 2"}},
+      {"engram_layer_ids",
+       json::array(),
+       {"engram_num_embeddings has 2 entries, but engram_layer_ids has 0"}},
+      {"engram_num_embeddings", {660}, {"engram_num_embeddings has 1 entries, but engram_layer_ids has 2"}},
       {"engram_compressed_vocab_size", 513, {"engram_compressed_vocab_size 513 exceeds vocab_size 512"}},
       {"dspark_target_layer_ids",
        {6, 7, 8},
        {"dspark_target_layer_ids names layer 8, outside the 8 layers of the backbone"}},
+      {"dspark_target_layer_ids",
+       json::array(),
+       {"dspark_target_layer_ids has 0 entries, but there are 3 draft layers (n_mtp_layers)"}},
       {"dspark_n_activated_experts", 7, {"dspark_n_activated_experts 7 exceeds dspark_n_routed_experts 6"}},
       {"vision_dim",
        66,
-       {"vision heads of 33 cannot rotate by row and by column (expected a multiple of 4)"}},
-      {"vision_n_heads",
-       3,
-       {"vision_dim 64 is no multiple of vision_n_heads 3",
-        "vision heads of 21 cannot rotate by row and by column (expected a multiple of 4)"}},
+       {"vision_dim 66 makes heads of 33, which cannot rotate by row and by column (expected a multiple of "
+        "4)"}},
+      {"vision_n_heads", 3, {"vision_dim 64 is no multiple of vision_n_heads 3"}},
       {"vision_patch_size", 13, {"vision_patch_size 13 is odd"}},
       {"image_token_id", 512, {"image_token_id 512 is outside the vocabulary of 512"}},
       {"dspark_noise_token_id", 512, {"dspark_noise_token_id 512 is outside the vocabulary of 512"}},
   };
   for (const Case& c : cases) {
     const auto file = flat().set(c.key, c.value).write();
-    EXPECT_THAT(read_ok(file).verify(), ::testing::ElementsAreArray(c.problems)) << c.key << " = " << c.value;
-    EXPECT_THAT(error_of(file), HasSubstr("config.json: contradicts itself: " + c.problems[0]));
+    EXPECT_THAT(problems_of(file), ::testing::ElementsAreArray(c.problems)) << c.key << " = " << c.value;
+    EXPECT_THAT(error_of(file), ::testing::ContainsRegex("config.json:1:[0-9]+: "));
+    EXPECT_THAT(error_of(file), HasSubstr(c.problems[0]));
   }
+}
+
+TEST(Config, ReportsANumberOutOfRangeOnceAndNothingThatFollowsFromIt) {
+  struct Case {
+    const char* key;
+    json::value value;
+    const char* problem;
+  };
+  const Case cases[] = {
+      {"dim", 0, "dim is 0, expected at least 1"},
+      {"n_layers", 0, "n_layers is 0, expected at least 1"},
+      {"n_mtp_layers", -1, "n_mtp_layers is -1, expected at least 0"},
+      {"vision_n_layers", -1, "vision_n_layers is -1, expected at least 0"},
+      {"o_groups", -2, "o_groups is -2, expected at least 1"},
+      {"engram_max_ngram_size", -1, "engram_max_ngram_size is -1, expected at least 2"},
+      {"hc_sinkhorn_iters", 2147483647, "hc_sinkhorn_iters is 2147483647, expected at most 1000"},
+      {"window_size", 2147483647, "window_size is 2147483647, expected at most 16777216"},
+      {"vocab_size", 16777217, "vocab_size is 16777217, expected at most 16777216"},
+      {"rope_factor", 0, "rope_factor is 0, expected more than 0"},
+      {"rope_factor", 1e300, "rope_factor is 1e+300, expected at most 16777216"},
+      {"norm_eps", -1.0, "norm_eps is -1, expected at least 0"},
+  };
+  for (const Case& c : cases)
+    EXPECT_THAT(problems_of(flat().set(c.key, c.value).write()), ElementsAre(c.problem)) << c.key;
+  EXPECT_THAT(problems_of(nested().set("text_config.max_position_embeddings", 2147483647).write()),
+              ElementsAre("text_config.max_position_embeddings is 2147483647, expected at most 16777216"));
+}
+
+TEST(Config, LocatesTheFirstProblemByLineAndByTheNameInTheFileAndCountsTheOthers) {
+  TempDir dir;
+  const fs::path file = dir / "config.json";
+  std::string text = read_text(kDemo / "config.json");
+  text.replace(text.find("\"hidden_size\": 128"), 18, "\"hidden_size\": -1");
+  write_text(file, text);
+  EXPECT_EQ(error_of(file), file.string() + ":24:5: text_config.hidden_size is -1, expected at least 1");
+  text.replace(text.find("\"head_dim\": 64"), 14, "\"head_dim\": 0");
+  write_text(file, text);
+  EXPECT_EQ(error_of(file), fmt::format("{}:24:5: text_config.hidden_size is -1, expected at least 1; "
+                                        "dsv41-run config --set checkpoint={} lists 1 more",
+                                        file.string(), file.string()));
 }
 
 TEST(Config, ComparesTheFactsOfTheNestedFileWithTheRest) {
@@ -332,24 +389,73 @@ TEST(Config, ComparesTheFactsOfTheNestedFileWithTheRest) {
     const char* problem;
   };
   const Case cases[] = {
-      {"text_config.engram_pad_token_id", 3, "engram_pad_id 3 is not the tokenizer's pad id 2"},
+      {"text_config.engram_pad_token_id", 3,
+       "text_config.engram_pad_token_id 3 is not the tokenizer's pad id 2"},
       {"eos_token_id", 512, "eos_token_id 512 is outside the vocabulary of 512"},
       {"bos_token_id", -1, "bos_token_id -1 is outside the vocabulary of 512"},
-      {"text_config.hidden_act", "gelu", "hidden_act is gelu, but this model is defined for silu only"},
+      {"text_config.hidden_act", "",
+       R"(text_config.hidden_act is "", but this model is defined for "silu" only)"},
       {"text_config.num_key_value_heads", 8,
-       "num_key_value_heads is 8, but this model is defined for 1 only"},
+       "text_config.num_key_value_heads is 8, but this model is defined for 1 only"},
       {"text_config.tie_word_embeddings", true,
-       "tie_word_embeddings is true, but this model is defined for false only"},
+       "text_config.tie_word_embeddings is true, but this model is defined for false only"},
       {"text_config.norm_topk_prob", false,
-       "norm_topk_prob is false, but this model is defined for true only"},
+       "text_config.norm_topk_prob is false, but this model is defined for true only"},
   };
   for (const Case& c : cases)
-    EXPECT_THAT(read_ok(nested().set(c.path, c.value).write()).verify(), ElementsAre(c.problem));
+    EXPECT_THAT(problems_of(nested().set(c.path, c.value).write()), ElementsAre(c.problem));
+}
+
+TEST(Config, RefusesANestedFileWithoutAKeyThatSelectsArithmetic) {
+  for (const char* key : {"text_config.model_type", "text_config.rope_scaling.rope_type",
+                          "quantization_config.weight_block_size", "quantization_config.activation_scheme",
+                          "quantization_config.scale_fmt"})
+    EXPECT_THAT(error_of(nested().erase(key).write()),
+                HasSubstr(fmt::format("config.json: lacks the key {}", key)));
+  for (const char* key :
+       {"text_config.attention_bias", "quantization_config.fmt", "vision_config.model_type"})
+    EXPECT_EQ(error_of(nested().erase(key).write()), "no error") << key << " is what the shards show";
+}
+
+TEST(Config, ListsTheFirstOfManyMissingKeys) {
+  TempDir dir;
+  write_text(dir / "config.json", R"({"dim": 128})");
+  EXPECT_EQ(
+      error_of(dir / "config.json"),
+      (dir / "config.json").string() +
+          ": lacks the keys vocab_size, moe_inter_dim, n_layers, n_heads, n_routed_experts and 32 more");
+}
+
+TEST(Config, SaysWhyAPathHoldsNoConfig) {
+  EXPECT_EQ(error_of(""), "the path of the checkpoint is empty; 'demo' is the built-in one");
+  TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of(dir / "pipe"), (dir / "pipe").string() + ": not a regular file");
+  EXPECT_EQ(error_of(dir / "absent"), (dir / "absent").string() + ": No such file or directory");
+}
+
+/// Not root for as long as it lives: root may read everything.
+class OtherUser {
+ public:
+  OtherUser() { EXPECT_EQ(::seteuid(::getuid() == 0 ? 65534 : ::getuid()), 0); }
+  ~OtherUser() { EXPECT_EQ(::seteuid(::getuid()), 0); }
+};
+
+TEST(Config, TellsAFolderThatMayNotBeReadFromOneWithoutAConfig) {
+  TempDir dir;
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0), 0);
+  std::string error;
+  {
+    const OtherUser user;
+    error = error_of(dir.path());
+  }
+  ::chmod(dir.path().c_str(), 0700);
+  EXPECT_EQ(error, (dir / "config.json").string() + ": Permission denied");
 }
 
 TEST(Config, JudgesARelationOnlyWhereItsKeysAreThere) {
   const auto file = flat().erase("n_layers").erase("o_groups").erase("vocab_size").write();
-  EXPECT_THAT(read_ok(file).verify(), IsEmpty());
+  EXPECT_THAT(problems_of(file), IsEmpty());
   EXPECT_THAT(read_ok(file).missing(), ElementsAre("vocab_size", "n_layers", "o_groups"));
 }
 
