@@ -21,7 +21,7 @@ void fail_faults(const AuditContext& a, Finding& f, std::initializer_list<Header
   for (const ShardFile& file : a.shards.files())
     for (const HeaderProblem& p : file.header.problems)
       if (file.state == ShardFile::State::Used && std::ranges::find(faults, p.fault) != faults.end())
-        f.fail("{}: {} {}", file.path.filename().string(), p.tensor, p.message);
+        f.fail("{}: {}", file.path.filename().string(), p.text());
 }
 
 // Packing

@@ -177,8 +177,7 @@ void counts(const AuditContext& a, Finding& f) {
   for (const std::string& conflict : a.shards.conflicts()) f.fail("{} is in two files", conflict);
   for (const ShardFile& file : a.shards.files())
     for (const HeaderProblem& p : file.header.problems)
-      if (p.fault == HeaderFault::Duplicate)
-        f.fail("{}: {} {}", file.path.filename().string(), p.tensor, p.message);
+      if (p.fault == HeaderFault::Duplicate) f.fail("{}: {}", file.path.filename().string(), p.text());
 }
 
 constexpr std::array kChecks = {

@@ -1,7 +1,6 @@
 #include "stages/audit/shard_set.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <set>
@@ -28,30 +27,6 @@ bool looks_like_shard(const fs::path& path) {
   return length >= 2 && length <= kMaxHeaderBytes && start[8] == std::byte{'{'};
 }
 
-/// "model-00007-of-00048.safetensors" taken apart.
-struct NumberedName {
-  std::string stem;  ///< "model"
-  int number = 0, count = 0;
-  std::size_t digits = 0;
-};
-
-std::optional<NumberedName> numbered(std::string_view name) {
-  constexpr std::string_view suffix = ".safetensors", of = "-of-";
-  if (!name.ends_with(suffix)) return std::nullopt;
-  name.remove_suffix(suffix.size());
-  const std::size_t middle = name.rfind(of), dash = name.rfind('-', middle == 0 ? 0 : middle - 1);
-  if (middle == name.npos || dash == name.npos || dash >= middle) return std::nullopt;
-  NumberedName parts{std::string(name.substr(0, dash)), 0, 0, middle - dash - 1};
-  const auto parse = [](std::string_view text, int& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size();
-  };
-  constexpr int kMostShards = 10'000;  // a count in a name is not to be believed beyond this
-  const bool good = parse(name.substr(dash + 1, parts.digits), parts.number) &&
-                    parse(name.substr(middle + of.size()), parts.count) && parts.count <= kMostShards;
-  return good ? std::optional(parts) : std::nullopt;
-}
-
 }  // namespace
 
 /// The steps of ShardSet::scan.
@@ -61,6 +36,7 @@ class ShardScanner {
       : folder_(std::move(folder)), options_(options) {}
 
   Result<ShardSet> scan() {
+    if (folder_.empty()) return errorf("the path of the checkpoint is empty; 'demo' is the built-in one");
     FLOW_TRY(read_index());
     FLOW_TRY(read_files());
     mark_duplicates();
@@ -123,7 +99,7 @@ class ShardScanner {
     const auto cut = std::ranges::find(problems, HeaderFault::BeyondFile, &HeaderProblem::fault);
     if (file.state == State::Used && cut == problems.end()) return;
     file.state = State::Arriving;
-    if (cut != problems.end()) file.error = fmt::format("{} {}", cut->tensor, cut->message);
+    if (cut != problems.end()) file.error = cut->text();
   }
 
   /// Of files with the same header the one with a number in its name counts, else the first.
@@ -175,17 +151,13 @@ class ShardScanner {
   }
 
   void find_missing() {
-    std::set<std::string> expected, at_hand;
-    std::set<std::pair<std::string, int>> series;
-    if (set_.index_) expected = {set_.index_->shards.begin(), set_.index_->shards.end()};
+    std::vector<std::string> names;
+    std::set<std::string> at_hand;
     for (const ShardFile& file : set_.files_) {
+      names.push_back(file.shard);
       if (file.state == State::Used) at_hand.insert(file.shard);
-      const auto name = numbered(file.shard);
-      if (set_.index_ || !name || !series.emplace(name->stem, name->count).second) continue;
-      for (int i = 1; i <= name->count; ++i)
-        expected.insert(fmt::format("{}-{:0{}}-of-{:0{}}.safetensors", name->stem, i, name->digits,
-                                    name->count, name->digits));
     }
+    const std::vector<std::string> expected = set_.index_ ? set_.index_->shards : series_of(names);
     std::ranges::set_difference(expected, at_hand, std::back_inserter(set_.missing_));
   }
 

@@ -52,14 +52,14 @@ class Checkpoint::Opener {
     if (!fs::exists(path_ / kIndexFile, error)) {
       if (found.empty()) return errorf("{}: holds no .safetensors file", path_.string());
       for (const std::string& name : found) files_.push_back(path_ / name);
-      return {};
+      return require_shards(series_of(found), "that their numbering calls for");
     }
     FLOW_ASSIGN(index_, load_checkpoint_index(path_ / kIndexFile));
     checkpoint_->has_index_ = true;
     std::set_difference(found.begin(), found.end(), index_.shards.begin(), index_.shards.end(),
                         std::back_inserter(checkpoint_->stray_files_));
     for (const std::string& name : index_.shards) files_.push_back(path_ / name);
-    return check_shards_exist();
+    return require_shards(index_.shards, fmt::format("named by {}", kIndexFile));
   }
 
   Result<std::vector<std::string>> shards_on_disk() const {
@@ -72,15 +72,15 @@ class Checkpoint::Opener {
     return names;
   }
 
-  Status check_shards_exist() const {
+  Status require_shards(const std::vector<std::string>& shards, std::string_view why) const {
     std::vector<std::string> missing;
-    for (const std::string& name : index_.shards) {
+    for (const std::string& name : shards) {
       std::error_code error;
       if (!fs::exists(path_ / name, error)) missing.push_back(name);
     }
     if (missing.empty()) return {};
-    return errorf("{}: {} of {} shards named by {} are not there (incomplete download?): {}", path_.string(),
-                  missing.size(), index_.shards.size(), kIndexFile, fmt::join(missing, ", "));
+    return errorf("{}: {} of {} shards {} are not there (incomplete download?): {}", path_.string(),
+                  missing.size(), shards.size(), why, fmt::join(missing, ", "));
   }
 
   Status add_shard(int index) {
@@ -108,7 +108,7 @@ class Checkpoint::Opener {
     const auto first = std::find_if(header.problems.begin(), header.problems.end(), is_fault);
     if (first == header.problems.end()) return {};
     const auto more = std::count_if(first + 1, header.problems.end(), is_fault);
-    return errorf("tensor '{}' {}{}{}", first->tensor, first->message,
+    return errorf("{}{}{}", first->text(),
                   more > 0 ? fmt::format("; {} more problem{}", more, more > 1 ? "s" : "") : "",
                   first->fault == HeaderFault::BeyondFile ? " (incomplete download?)" : "");
   }

@@ -53,8 +53,9 @@ class Checkpoint {
   ///
   /// With an index, the index decides which shard holds a tensor and files it does not name are ignored
   /// (stray_files); without one, every *.safetensors of the folder counts, in the order of their names.
-  /// Errors: shards missing (all are listed), a truncated or malformed shard, a tensor the index places
-  /// in a shard that lacks it, a tensor in two shards without an index to decide.
+  /// Errors: shards missing, by the index or by the numbering of their names (all are listed), a truncated or
+  /// malformed shard, a tensor the index places in a shard that lacks it, a tensor in two shards without an
+  /// index to decide.
   static flow::Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& path);
 
   ~Checkpoint();

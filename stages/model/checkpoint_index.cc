@@ -1,7 +1,9 @@
 #include "stages/model/checkpoint_index.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "stages/model/json_events.h"
@@ -95,6 +97,36 @@ void sort_shards(CheckpointIndex& index) {
 }
 
 }  // namespace
+
+std::optional<NumberedName> numbered(std::string_view name) {
+  constexpr std::string_view suffix = ".safetensors", of = "-of-";
+  if (!name.ends_with(suffix)) return std::nullopt;
+  name.remove_suffix(suffix.size());
+  const std::size_t middle = name.rfind(of), dash = name.rfind('-', middle == 0 ? 0 : middle - 1);
+  if (middle == name.npos || dash == name.npos || dash >= middle) return std::nullopt;
+  NumberedName parts{std::string(name.substr(0, dash)), 0, 0, middle - dash - 1};
+  const auto parse = [](std::string_view text, int& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  constexpr int kMostShards = 10'000;  // a count in a name is not to be believed beyond this
+  const bool good = parse(name.substr(dash + 1, parts.digits), parts.number) &&
+                    parse(name.substr(middle + of.size()), parts.count) && parts.count <= kMostShards;
+  return good ? std::optional(parts) : std::nullopt;
+}
+
+std::vector<std::string> series_of(std::span<const std::string> names) {
+  std::set<std::string> expected;
+  std::set<std::pair<std::string, int>> series;
+  for (const std::string& file : names) {
+    const auto name = numbered(file);
+    if (!name || !series.emplace(name->stem, name->count).second) continue;
+    for (int i = 1; i <= name->count; ++i)
+      expected.insert(fmt::format("{}-{:0{}}-of-{:0{}}.safetensors", name->stem, i, name->digits, name->count,
+                                  name->digits));
+  }
+  return {expected.begin(), expected.end()};
+}
 
 Result<CheckpointIndex> load_checkpoint_index(const std::filesystem::path& file) {
   constexpr std::uint64_t kMaxBytes = 256u << 20;

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/status.h"
@@ -14,6 +16,17 @@ namespace dsv {
 
 /// The file that names the shards of a checkpoint.
 inline constexpr char kIndexFile[] = "model.safetensors.index.json";
+
+/// "model-00007-of-00048.safetensors" taken apart.
+struct NumberedName {
+  std::string stem;  ///< "model"
+  int number = 0, count = 0;
+  std::size_t digits = 0;
+};
+std::optional<NumberedName> numbered(std::string_view name);
+
+/// Every name that the numbering of these files calls for, sorted.
+std::vector<std::string> series_of(std::span<const std::string> names);
 
 /// A checked index. Shards are plain file names (no folders), sorted.
 struct CheckpointIndex {

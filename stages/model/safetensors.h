@@ -48,11 +48,16 @@ enum class HeaderFault : std::uint8_t {
   BeyondFile,    ///< ends after the end of the file
 };
 
-/// A fault of one tensor, worded for the user (tensor, expected, found; without the file name).
+/// A fault of one tensor, worded for the user (expected, found; without the names of tensor and file).
 struct HeaderProblem {
   HeaderFault fault;
-  std::string tensor;
+  std::string tensor;  ///< empty: the header as a whole
   std::string message;
+
+  /// "tensor 'x' has ..."
+  std::string text() const {
+    return (tensor.empty() ? "the header" : "tensor '" + tensor + "'") + " " + message;
+  }
 };
 
 /// One parsed header. `tensors` holds every entry that has a dtype, a shape and offsets, in file order,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include "stages/model/file.h"
 #include "stages/model/json_events.h"
@@ -29,6 +30,20 @@ class EntryChecker {
     bool given = false;
     bool fits = true;  ///< every number is whole and within 63 bits
     std::vector<std::int64_t> values;
+    std::string text;  ///< the numbers as the file writes them
+
+    void add(std::int64_t value, bool value_fits, std::string_view written) {
+      values.push_back(value);
+      fits &= value_fits;
+      text.append(text.empty() ? "" : ", ").append(written);
+    }
+    /// "[0.5, 128]", and why that cannot be.
+    std::string quoted() const {
+      constexpr std::size_t kMostShown = 80;
+      const bool cut = text.size() > kMostShown;
+      return fmt::format("[{}{}]{}", std::string_view(text).substr(0, kMostShown), cut ? "..." : "",
+                         fits ? "" : " (not whole numbers of 63 bits)");
+    }
   };
 
   std::string name, dtype;
@@ -82,8 +97,7 @@ class EntryChecker {
     info.begin = info.end = header_.data_begin;
     if (!offsets.fits || begin < 0 || end < begin ||
         static_cast<std::uint64_t>(end) > kMaxOffset - header_.data_begin) {
-      report(HeaderFault::Offsets, fmt::format("has impossible data_offsets [{}, {}]{}", begin, end,
-                                               offsets.fits ? "" : " (not whole numbers of 63 bits)"));
+      report(HeaderFault::Offsets, "has impossible data_offsets " + offsets.quoted());
       return false;
     }
     info.begin += static_cast<std::uint64_t>(begin);
@@ -99,8 +113,7 @@ class EntryChecker {
     if (info.dtype == DType::Unknown && shape.fits) return;
     const std::optional<std::uint64_t> expected = tensor_bytes(info.dtype, info.shape);
     if (!shape.fits || !expected) {
-      report(HeaderFault::Shape, fmt::format("has the impossible shape {}{}", shape_text(info.shape),
-                                             shape.fits ? "" : " (not whole numbers of 63 bits)"));
+      report(HeaderFault::Shape, "has the impossible shape " + shape.quoted());
     } else if (*expected != info.bytes()) {
       report(HeaderFault::Extent, fmt::format("{} {} takes {} bytes, but its data_offsets span {}", dtype,
                                               shape_text(info.shape), *expected, info.bytes()));
@@ -162,14 +175,18 @@ class HeaderHandler : public JsonEvents<HeaderHandler> {
       entry_.has_dtype = true, entry_.dtype = text;
   }
 
-  bool on_int64(std::int64_t value, json::string_view, json::error_code& ec) {
-    return number(value, true, ec);
+  bool on_number_part(json::string_view part, json::error_code&) {
+    number_.append(part.data(), part.size());
+    return true;
   }
-  bool on_uint64(std::uint64_t value, json::string_view, json::error_code& ec) {
-    constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-    return number(value > kMaxOffset ? largest : static_cast<std::int64_t>(value), value <= kMaxOffset, ec);
+  bool on_int64(std::int64_t value, json::string_view text, json::error_code& ec) {
+    return number(value, true, text, ec);
   }
-  bool on_double(double, json::string_view, json::error_code& ec) { return number(0, false, ec); }
+  bool on_uint64(std::uint64_t value, json::string_view text, json::error_code& ec) {
+    const bool fits = value <= kMaxOffset;
+    return number(fits ? static_cast<std::int64_t>(value) : 0, fits, text, ec);
+  }
+  bool on_double(double, json::string_view text, json::error_code& ec) { return number(0, false, text, ec); }
   bool on_bool(bool, json::error_code& ec) { return scalar("true or false", ec); }
   bool on_null(json::error_code& ec) { return scalar("null", ec); }
 
@@ -189,10 +206,11 @@ class HeaderHandler : public JsonEvents<HeaderHandler> {
     if (in_metadata_) return nullptr;
     return key_ == "shape" ? &entry_.shape : key_ == "data_offsets" ? &entry_.offsets : nullptr;
   }
-  bool number(std::int64_t value, bool fits, json::error_code& ec) {
+  /// `text` is how the number is written, from the last part on.
+  bool number(std::int64_t value, bool fits, json::string_view text, json::error_code& ec) {
+    const std::string written = std::exchange(number_, {}).append(text.data(), text.size());
     if (numbers_ == nullptr || depth_ != 3) return scalar("a number", ec);
-    numbers_->values.push_back(value);
-    numbers_->fits &= fits;
+    numbers_->add(value, fits, written);
     return true;
   }
   bool scalar(std::string_view kind, json::error_code& ec) {
@@ -205,7 +223,7 @@ class HeaderHandler : public JsonEvents<HeaderHandler> {
   SafetensorsHeader& header_;
   EntryChecker entry_;
   EntryChecker::Numbers* numbers_ = nullptr;
-  std::string key_;
+  std::string key_, number_;
   int depth_ = 0;
   bool in_metadata_ = false;
 };
@@ -234,7 +252,8 @@ void check_coverage(SafetensorsHeader& header, HeaderOptions options) {
   if (header.file_size > covered && all_placed && !options.header_prefix) {
     header.problems.push_back(
         {HeaderFault::Gap, last != nullptr ? last->name : "",
-         fmt::format("is followed by {} bytes that belong to no tensor", header.file_size - covered)});
+         fmt::format("{}is followed by {} bytes that belong to no tensor",
+                     header.tensors.empty() ? "names no tensor, but " : "", header.file_size - covered)});
   }
 }
 

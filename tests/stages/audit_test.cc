@@ -321,11 +321,11 @@ TEST(Audit, FlipsExactlyTheChecksThatAFaultConcernsAndNamesTensorFoundAndExpecte
        "layers.4.engram.k_weight is missing"},
       {{"short layers.2.attn.q_norm.weight"},
        {extents},
-       "layers.2.attn.q_norm.weight BF16 [64] takes 128 bytes, but its data_offsets span 127"},
+       "tensor 'layers.2.attn.q_norm.weight' BF16 [64] takes 128 bytes, but its data_offsets span 127"},
       {{"overlap layers.2.attn.q_norm.weight"}, {extents}, "shares bytes with tensor"},
       {{"duplicate layers.2.attn.q_norm.weight"},
        {once},
-       "model-00005-of-00016.safetensors: layers.2.attn.q_norm.weight is described twice; the first "
+       "model-00005-of-00016.safetensors: tensor 'layers.2.attn.q_norm.weight' is described twice; the first "
        "description counts"},
       {{"copy layers.2.attn.q_norm.weight"},
        {index},
@@ -334,7 +334,7 @@ TEST(Audit, FlipsExactlyTheChecksThatAFaultConcernsAndNamesTensorFoundAndExpecte
       {{"lose layers.2.attn.q_norm.weight"},
        {full_sets, index},
        "model-00005-of-00016.safetensors lacks layers.2.attn.q_norm.weight"},
-      {{"truncate 11"}, {files}, "norm.weight ends at byte"},
+      {{"truncate 11"}, {files}, "'norm.weight' ends at byte"},
   };
   const ModelConfig config = config_of(kGoldenA);
   for (const Case& c : cases) {
@@ -469,8 +469,9 @@ TEST(Audit, NamesATensorOfUnknownTypeAndChecksTheRest) {
   write_text(folder / "model-00011-of-00016.safetensors", bytes);
   const AuditReport report = audit_of(config_of(kGoldenA), folder.path());
   EXPECT_EQ(counts(report), "37/0/2 of 39");
-  EXPECT_THAT(details(report, Verdict::Fail),
-              HasSubstr("model-00011-of-00016.safetensors: head.weight has the unknown dtype 'FP16'"));
+  EXPECT_THAT(
+      details(report, Verdict::Fail),
+      HasSubstr("model-00011-of-00016.safetensors: tensor 'head.weight' has the unknown dtype 'FP16'"));
   EXPECT_THAT(list_tensors(*ShardSet::scan(folder.path()), "head.*"),
               HasSubstr("head.weight\tFP16\t[512, 128]"));
 }

@@ -163,6 +163,15 @@ TEST_F(SpoiledCheckpoint, ListsEveryMissingShardBeforeReadingAny) {
                          "download?): model-00003-of-00016.safetensors, model-00012-of-00016.safetensors");
 }
 
+TEST_F(SpoiledCheckpoint, ListsTheGapsInTheNumberingOfTheShardsWithoutAnIndex) {
+  fs::remove(dir_ / kIndexFile);
+  fs::remove(dir_ / shard_name(3));
+  fs::remove(dir_ / shard_name(16));
+  EXPECT_EQ(error(), dir_.path().string() +
+                         ": 2 of 16 shards that their numbering calls for are not there (incomplete "
+                         "download?): model-00003-of-00016.safetensors, model-00016-of-00016.safetensors");
+}
+
 TEST_F(SpoiledCheckpoint, NamesATruncatedShardAndTheFirstTensorThatIsCut) {
   const fs::path shard = dir_ / shard_name(11);
   const auto size = fs::file_size(shard);

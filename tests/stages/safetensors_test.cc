@@ -103,9 +103,9 @@ TEST(SafetensorsHeader, ReportsEachFaultOnTheTensorThatHasIt) {
       {R"({"a":{"dtype":"I8","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}})", 0,
        HeaderFault::Shape, "a has the impossible shape [0, 4294967296, 4294967296]"},
       {R"({"a":{"dtype":"I8","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4, HeaderFault::Shape,
-       "a has the impossible shape [9223372036854775807] (not whole numbers of 63 bits)"},
+       "a has the impossible shape [18446744073709551615] (not whole numbers of 63 bits)"},
       {R"({"a":{"dtype":"I8","shape":[4.5],"data_offsets":[0,4]}})", 4, HeaderFault::Shape,
-       "a has the impossible shape [0] (not whole numbers of 63 bits)"},
+       "a has the impossible shape [4.5] (not whole numbers of 63 bits)"},
       {R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", 1, HeaderFault::Shape,
        "a has the impossible shape [3]"},
       {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[4,0]}})", 0, HeaderFault::Offsets,
@@ -115,7 +115,9 @@ TEST(SafetensorsHeader, ReportsEachFaultOnTheTensorThatHasIt) {
       {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,9223372036854775807]}})", 0, HeaderFault::Offsets,
        "a has impossible data_offsets [0, 9223372036854775807]"},
       {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,18446744073709551615]}})", 0, HeaderFault::Offsets,
-       "a has impossible data_offsets [0, 9223372036854775807] (not whole numbers of 63 bits)"},
+       "a has impossible data_offsets [0, 18446744073709551615] (not whole numbers of 63 bits)"},
+      {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0.5,1e30]}})", 0, HeaderFault::Offsets,
+       "a has impossible data_offsets [0.5, 1e30] (not whole numbers of 63 bits)"},
       {R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,15]}})", 15, HeaderFault::Extent,
        "a F32 [4] takes 16 bytes, but its data_offsets span 15"},
       {R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[4],"data_offsets":[3,7]}})",
@@ -133,6 +135,22 @@ TEST(SafetensorsHeader, ReportsEachFaultOnTheTensorThatHasIt) {
     EXPECT_EQ(header.problems[0].fault, c.fault) << c.header;
     EXPECT_EQ(problems_of(header)[0], c.message);
   }
+}
+
+TEST(SafetensorsHeader, CutsANumberOfManyDigitsInAMessage) {
+  const std::string digits(1000, '1');
+  const SafetensorsHeader header =
+      parse_ok(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,)" + digits + "]}}", 0);
+  EXPECT_THAT(problems_of(header),
+              ::testing::ElementsAre("a has impossible data_offsets [0, " + digits.substr(0, 77) +
+                                     "...] (not whole numbers of 63 bits)"));
+}
+
+TEST(SafetensorsHeader, SaysOfAPayloadWithoutTensorsThatTheHeaderNamesNone) {
+  const SafetensorsHeader header = parse_ok("{}", 4);
+  ASSERT_EQ(header.problems.size(), 1u);
+  EXPECT_EQ(header.problems[0].text(),
+            "the header names no tensor, but is followed by 4 bytes that belong to no tensor");
 }
 
 TEST(SafetensorsHeader, FindsAnOverlapWithATensorFurtherBack) {
