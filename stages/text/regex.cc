@@ -16,13 +16,39 @@ namespace {
 // Backtracking memory of one match. Runs of a single set need none, so texts far longer than this match.
 constexpr std::int32_t kBacktrackBytes = 64 << 20;
 
+/// What ICU's error means for the one who wrote the expression.
+std::string_view explain(UErrorCode code) {
+  switch (code) {
+    case U_REGEX_STACK_OVERFLOW:
+      return "a match takes more than 64 MiB of memory";
+    case U_REGEX_TIME_OUT:
+      return "a match takes too long";
+    case U_REGEX_LOOK_BEHIND_LIMIT:
+      return "a look-behind has no limit to its length";
+    case U_REGEX_MAX_LT_MIN:
+      return "a repetition {m,n} has m greater than n";
+    case U_REGEX_NUMBER_TOO_BIG:
+      return "a repetition has too large a number";
+    case U_REGEX_PATTERN_TOO_BIG:
+      return "it is too long";
+    case U_REGEX_INTERNAL_ERROR:
+      return "it is nested too deep or too long";
+    case U_INDEX_OUTOFBOUNDS_ERROR:
+      return "the text is longer than 2 GiB";
+    case U_MEMORY_ALLOCATION_ERROR:
+      return "out of memory";
+    default:
+      return "ICU cannot use it";
+  }
+}
+
 }  // namespace
 
 Result<Regex> Regex::from_icu(const icu::UnicodeString& pattern) {
   UErrorCode code = U_ZERO_ERROR;
   UParseError at{};
   std::shared_ptr<const icu::RegexPattern> compiled(icu::RegexPattern::compile(pattern, 0, at, code));
-  if (U_FAILURE(code)) return errorf("not a regular expression: {}", u_errorName(code));
+  if (U_FAILURE(code)) return errorf("not a regular expression: {}", explain(code));
   return Regex(std::move(compiled));
 }
 
@@ -52,7 +78,7 @@ Status RegexSearch::find_all(Span piece, std::vector<Span>& matches) {
     if (match.size() > 0 || match.begin != last_end) matches.push_back(match);
     last_end = match.end;
   }
-  if (U_FAILURE(code_)) return errorf("regular expression failed on this text: {}", u_errorName(code_));
+  if (U_FAILURE(code_)) return errorf("regular expression failed on this text: {}", explain(code_));
   return Status();
 }
 
