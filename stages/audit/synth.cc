@@ -1,9 +1,12 @@
 #include "stages/audit/synth.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <map>
+#include <optional>
 
 #include "stages/audit/inventory.h"
 #include "stages/audit/random_weights.h"
@@ -24,6 +27,51 @@ namespace {
 
 using Kind = SynthFault::Kind;
 
+/// A new folder, filled out of sight: what is written to path() appears in it on commit, and without one
+/// nothing of it is left.
+class DraftFolder {
+ public:
+  explicit DraftFolder(fs::path folder)
+      : folder_(std::move(folder)), draft_(folder_ / fmt::format(".{}.part", ::getpid())) {}
+  DraftFolder(const DraftFolder&) = delete;
+  DraftFolder& operator=(const DraftFolder&) = delete;
+  ~DraftFolder() {
+    std::error_code ignored;
+    if (kept_) fs::remove_all(draft_, ignored);
+    if (!kept_ || committed_) return;
+    for (fs::path made = folder_; made != *kept_; made = made.parent_path()) fs::remove(made, ignored);
+  }
+
+  const fs::path& path() const { return draft_; }
+
+  Status create() {
+    std::error_code error;
+    if (folder_.empty()) return errorf("the name of the folder to write to is empty");
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error))
+      return errorf("{}: already holds {}; name a folder that is empty or not there yet", folder_.string(),
+                    entry.path().filename().string());
+    fs::path there = folder_;
+    while (!there.empty() && !fs::exists(there, error)) there = there.parent_path();
+    kept_ = there;
+    fs::create_directories(draft_, error);
+    return error ? errorf("{}: cannot create: {}", folder_.string(), error.message()) : Status();
+  }
+
+  Status commit() {
+    std::error_code error;
+    for (fs::directory_iterator it(draft_, error), end; !error && it != end; it.increment(error))
+      fs::rename(it->path(), folder_ / it->path().filename(), error);
+    if (error) return errorf("{}: cannot fill: {}", folder_.string(), error.message());
+    committed_ = true;
+    return {};
+  }
+
+ private:
+  const fs::path folder_, draft_;
+  std::optional<fs::path> kept_;  // the innermost folder that was there before; set by create
+  bool committed_ = false;
+};
+
 /// One tensor to write, after the faults that change what is written.
 struct Planned {
   std::string name;
@@ -40,14 +88,15 @@ std::string shard_name(int number, int count) {
 class Synthesizer {
  public:
   Synthesizer(const ModelConfig& config, fs::path folder, const SynthOptions& options)
-      : config_(config), folder_(std::move(folder)), options_(options) {}
+      : config_(config), draft_(std::move(folder)), options_(options) {}
 
   Result<SynthReport> run() {
     FLOW_TRY(plan());
-    FLOW_TRY(create_folder());
+    FLOW_TRY(draft_.create());
     FLOW_TRY(write_descriptions());
     for (int shard = 0; shard < shards_; ++shard) FLOW_TRY(write_shard(shard));
     if (options_.index) FLOW_TRY(write_index());
+    FLOW_TRY(draft_.commit());
     return report_;
   }
 
@@ -102,28 +151,20 @@ class Synthesizer {
     return {};
   }
 
-  Status create_folder() {
-    std::error_code error;
-    fs::create_directories(folder_ / "inference", error);
-    if (error) return errorf("{}: cannot create: {}", folder_.string(), error.message());
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error))
-      if (entry.path().extension() == ".safetensors" || entry.path().filename() == kIndexFile)
-        return errorf("{}: already holds {}", folder_.string(), entry.path().filename().string());
-    return error ? errorf("{}: cannot list: {}", folder_.string(), error.message()) : Status();
-  }
-
   Status write_descriptions() const {
-    FLOW_TRY(write_file(folder_ / "inference/config.json", json::serialize(config_.to_flat_json())));
+    std::error_code error;
+    if (!fs::create_directory(draft_.path() / "inference", error))
+      return errorf("{}: cannot create: {}", (draft_.path() / "inference").string(), error.message());
+    FLOW_TRY(write_file(draft_.path() / "inference/config.json", json::serialize(config_.to_flat_json())));
     ModelConfig nested = config_;
     nested.layout = ConfigLayout::Nested;
     if (nested.missing().empty())
-      FLOW_TRY(write_file(folder_ / "config.json", json::serialize(nested.to_nested_json())));
+      FLOW_TRY(write_file(draft_.path() / "config.json", json::serialize(nested.to_nested_json())));
     fs::path source = config_.path.parent_path();
-    std::error_code error;
     if (!fs::exists(source / "tokenizer.json", error)) source = source.parent_path();
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
       if (!fs::exists(source / name, error)) continue;
-      fs::copy_file(source / name, folder_ / name, fs::copy_options::overwrite_existing, error);
+      fs::copy_file(source / name, draft_.path() / name, fs::copy_options::overwrite_existing, error);
       if (error) return errorf("{}: cannot copy: {}", (source / name).string(), error.message());
     }
     return {};
@@ -131,7 +172,7 @@ class Synthesizer {
 
   Status write_shard(int shard) {
     if (names_file(Kind::Omit, shard)) return {};
-    const fs::path file = folder_ / shard_name(shard + 1, shards_);
+    const fs::path file = draft_.path() / shard_name(shard + 1, shards_);
     SafetensorsWriter writer(file);
     const auto faults = header_faults_.find(shard);
     if (faults != header_faults_.end())
@@ -205,11 +246,11 @@ class Synthesizer {
       total += *tensor_bytes(t.dtype, t.shape);
     }
     const json::object root{{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
-    return write_file(folder_ / kIndexFile, json::serialize(root));
+    return write_file(draft_.path() / kIndexFile, json::serialize(root));
   }
 
   const ModelConfig& config_;
-  const fs::path folder_;
+  DraftFolder draft_;
   const SynthOptions& options_;
   std::vector<Planned> tensors_;
   std::map<int, std::vector<const SynthFault*>> header_faults_;

@@ -62,8 +62,8 @@ struct SynthReport {
 
 /// Writes shards as the released model has them (vision, embedding, layers, head, draft layers, Engram
 /// tables), both config layouts as far as `config` states them, the index, and the tokenizer files that
-/// lie beside the config. The folder is created; errors when it already holds shards. The same config,
-/// seed and options give the same bytes.
+/// lie beside the config. Errors when the folder holds anything; after an error nothing of it is left. The
+/// same config, seed and options give the same bytes.
 flow::Result<SynthReport> synthesize(const ModelConfig& config, const std::filesystem::path& folder,
                                      const SynthOptions& options = {});
 

@@ -29,7 +29,7 @@ class Synthesize final : public flow::Stage {
   static void describe(flow::StageSpec<Options>& spec) {
     spec.doc("Writes a checkpoint in the released format: headers over holes, or random weights.");
     spec.input(kConfig).input(kBefore).output(kReports).executor(flow::Executor::io);
-    spec.option("folder", &Options::folder, "where to write; must not hold shards yet").required();
+    spec.option("folder", &Options::folder, "where to write; must be empty or not there yet").required();
     spec.option("payload", &Options::payload, "none = headers only; sparse = holes; random = random weights")
         .choices({"none", "sparse", "random"});
     spec.option("seed", &Options::seed, "of the random weights").range(0);

@@ -107,15 +107,18 @@ Status refused_read(const InputFile& file, std::uint64_t offset, int error) {
 }
 
 Status write_file(const std::filesystem::path& file, std::string_view text) {
-  const std::filesystem::path temporary = file.string() + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(file, error);
+  const bool in_place = fs::exists(status) && !fs::is_regular_file(status);
+  const fs::path target = in_place ? file : fs::path(fmt::format("{}.{}.part", file.string(), ::getpid()));
+  std::ofstream out(target, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(temporary, file, error);
-  if (out && !error) return {};
-  const int cause = error ? error.value() : errno;
-  std::filesystem::remove(temporary, error);
+  int cause = out ? 0 : errno;
+  if (cause == 0 && !in_place && ::rename(target.c_str(), file.c_str()) != 0) cause = errno;
+  if (cause == 0) return {};
+  if (!in_place) ::unlink(target.c_str());
   return errorf("{}: cannot write: {}", file.string(), std::strerror(cause));
 }
 

@@ -1,5 +1,8 @@
 // pipelines/config.yaml, audit.yaml, engram.yaml and synth.yaml, run as the command line tool runs them.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -50,6 +53,43 @@ TEST(ConfigPipeline, WritesTheFlatLayoutBack) {
             boost::json::serialize(*load_json(kReleased + "/inference/config.json")));
 }
 
+TEST(ConfigPipeline, WritesTheFlatLayoutThroughALinkAndIntoAPipeAndLeavesBothWhatTheyAre) {
+  namespace fs = std::filesystem;
+  TemporaryFolder folder;
+  const auto write_to = [](const std::string& target) {
+    return run_pipeline("pipelines/config.yaml", {{"flat_out", target}}).status;
+  };
+  ASSERT_TRUE(write_to(folder / "flat.json").ok());
+  const auto size = static_cast<ssize_t>(fs::file_size(folder / "flat.json"));
+  fs::create_symlink("target.json", folder / "link.json");
+  EXPECT_TRUE(write_to(folder / "link.json").ok());
+  EXPECT_TRUE(fs::is_symlink(folder / "link.json"));
+  EXPECT_EQ(fs::file_size(folder / "target.json"), size);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const int reader = ::open((folder / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_TRUE(write_to(folder / "pipe").ok());
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
+  std::string received(1 << 16, '\0');
+  EXPECT_EQ(::read(reader, received.data(), received.size()), size);
+  ::close(reader);
+}
+
+TEST(ConfigPipeline, RefusesAnEmptyPath) {
+  const Outcome outcome = run_pipeline("pipelines/config.yaml", {{"checkpoint", ""}});
+  EXPECT_THAT(outcome.status.message(), HasSubstr("the path of the checkpoint is empty"));
+}
+
+TEST(ConfigPipeline, LocatesEachProblemInTheFile) {
+  TemporaryFolder folder;
+  boost::json::value config = *load_json(kReleased + "/inference/config.json");
+  config.as_object()["hc_sinkhorn_iters"] = 2147483647;
+  std::ofstream(folder / "config.json") << boost::json::serialize(config);
+  const Outcome outcome = run_pipeline("pipelines/config.yaml", {{"checkpoint", folder / "config.json"}});
+  EXPECT_THAT(outcome.text,
+              ::testing::ContainsRegex(
+                  "\\[fail\\] 1:[0-9]+: hc_sinkhorn_iters is 2147483647, expected at most 1000"));
+}
+
 TEST(ConfigPipeline, FailsAfterNamingEveryProblem) {
   TemporaryFolder folder;
   boost::json::value config = *load_json(kReleased + "/inference/config.json");
@@ -59,7 +99,7 @@ TEST(ConfigPipeline, FailsAfterNamingEveryProblem) {
   const Outcome outcome = run_pipeline("pipelines/config.yaml", {{"checkpoint", folder / "config.json"}});
   EXPECT_THAT(outcome.status.message(), HasSubstr("the config has 2 problems"));
   EXPECT_THAT(outcome.text, AllOf(HasSubstr("[fail] key 'dim' is missing"),
-                                  HasSubstr("[fail] candidate_source_layer 21 is no index source")));
+                                  HasSubstr(": candidate_source_layer 21 is no index source")));
 }
 
 TEST(AuditPipeline, PassesOnTheDemoCheckpoint) {
@@ -187,6 +227,12 @@ TEST(EngramPipeline, TakesTheTokenizerBesideTheConfigOrAnother) {
                                      {{"checkpoint", kReleased}, {"tokenizer", source("pipelines/demo")}});
   EXPECT_THAT(other.status.message(), HasSubstr("the Engram layout has 1 problem"));
   EXPECT_THAT(other.text, HasSubstr("[fail] the tokenizer makes 1931 classes"));
+}
+
+TEST(SynthPipeline, RefusesAnEmptyFolderNameAndLeavesNothing) {
+  const Outcome outcome = run_pipeline("pipelines/synth.yaml", {{"out", ""}});
+  EXPECT_THAT(outcome.status.message(), HasSubstr("the name of the folder to write to is empty"));
+  EXPECT_FALSE(std::filesystem::exists("inference"));
 }
 
 TEST(SynthPipeline, ExplainsAFaultThatItCannotRead) {

@@ -89,9 +89,26 @@ TEST(BadConfiguration, IsRefusedBeforeAnythingIsLoaded) {
     return run_pipeline(kGreedy, {{"checkpoint", folder / "config.json"}}).status.message();
   };
   EXPECT_THAT(message("hc_mult", nullptr), HasSubstr("hc_mult"));
+  EXPECT_THAT(message("engram_layer_ids", boost::json::array{}),
+              HasSubstr("engram_num_embeddings has 2 entries, but engram_layer_ids has 0"));
   EXPECT_THAT(message("candidate_source_layer", 3), HasSubstr("candidate_source_layer"));
   EXPECT_THAT(message("kv_source_layers", boost::json::array{5}), HasSubstr("source"));
   EXPECT_THAT(message("dim", "wide"), AllOf(HasSubstr("dim"), HasSubstr("config.json")));
+}
+
+TEST(BadConfiguration, IsRefusedByAnEmptyPath) {
+  EXPECT_THAT(run_pipeline(kGreedy, {{"checkpoint", ""}}).status.message(),
+              HasSubstr("the path of the checkpoint is empty; 'demo' is the built-in one"));
+}
+
+TEST(StrayShard, IsNamedInTheLoadReport) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(source("pipelines/demo"), folder / "c", std::filesystem::copy_options::recursive);
+  const std::vector<TensorData> tensors = {{"x", DType::U8, {1}, std::vector<std::byte>(1)}};
+  ASSERT_TRUE(write_safetensors(folder / "c/stray.safetensors", tensors).ok());
+  const Outcome run = run_pipeline(kGreedy, {{"checkpoint", folder / "c"}});
+  EXPECT_TRUE(run.status.ok()) << run.status.message();
+  EXPECT_THAT(run.notes, HasSubstr("load: ignored, for the index does not name them: stray.safetensors"));
 }
 
 /// Writes of the child that reach beyond the limit fail, as on a full disk.

@@ -135,12 +135,38 @@ TEST(Synth, WritesAnotherGeometryFromAnEditedConfig) {
               HasSubstr("key 'dim' is \"x\", expected a whole number"));
 }
 
-TEST(Synth, NeverWritesIntoAFolderThatHoldsShards) {
+TEST(Synth, NeverWritesIntoAFolderThatHoldsAnything) {
   TempDir folder;
   write_text(folder / "old.safetensors", "");
   const auto report = synthesize(*load_config(kGoldenA), folder.path());
   ASSERT_FALSE(report.ok());
-  EXPECT_EQ(report.status().message(), folder.path().string() + ": already holds old.safetensors");
+  EXPECT_EQ(report.status().message(),
+            folder.path().string() +
+                ": already holds old.safetensors; name a folder that is empty or not there yet");
+}
+
+TEST(Synth, LeavesNothingBehindWhenItFails) {
+  TempDir folder;
+  SynthOptions options;
+  options.faults = {*parse_synth_fault("add x BF16 4000000000000000")};  // no file can be that long
+  for (const fs::path& target : {folder / "a/b/new", folder.path()}) {
+    const auto report = synthesize(*load_config(kGoldenA), target, options);
+    ASSERT_FALSE(report.ok());
+    EXPECT_THAT(report.status().message(), HasSubstr("cannot extend"));
+    EXPECT_EQ(folder.entries(), 0u) << target;
+  }
+}
+
+TEST(Synth, LeavesOnlyTheCheckpointBehindWhenItIsDone) {
+  TempDir folder;
+  synthesize_ok(*load_config(kGoldenA), folder.path());
+  // 16 shards, the index, config.json, the folder inference, and two files of the tokenizer
+  EXPECT_EQ(folder.entries(), 21u);
+}
+
+TEST(Synth, RefusesAFolderWithoutAName) {
+  EXPECT_EQ(synthesize(*load_config(kGoldenA), "").status().message(),
+            "the name of the folder to write to is empty");
 }
 
 TEST(Synth, ReadsFaultsFromWordsAndExplainsThoseItCannotRead) {
