@@ -2,14 +2,23 @@
 # Makes a bare Debian 12 or Ubuntu 24.04 able to run this project: installs the packages that are missing, builds
 # the programs (Release, build/release), and lets the built-in demo checkpoint answer. Steps that are done are not
 # repeated. Tests and benchmarks are built by test.sh.
-#
-#   ./setup.sh              all of it
-#   ./setup.sh packages     only the packages
-#   ./setup.sh build        only the packages and the build
 set -euo pipefail
 cd "$(dirname "$0")"
 
 say() { printf '== %s\n' "$*" >&2; }
+
+usage() {
+  cat <<'END'
+Usage: ./setup.sh [STEP]
+
+  ./setup.sh              installs the packages that are missing, builds the programs, and runs the demo
+  ./setup.sh packages     only the packages
+  ./setup.sh build        only the packages and the build
+  ./setup.sh --help       this text
+
+Tests and benchmarks (dsv41-bench) are built by ./test.sh.
+END
+}
 
 packages() {
   local boost=1.83
@@ -45,6 +54,19 @@ build() {
   [ -f build/release/build.ninja ] || cmake --preset release >&2
   cmake --build --preset release --target programs >&2
 }
+
+case "$#${1:-}" in
+  0 | 1packages | 1build) ;;
+  1--help | 1-h)
+    usage
+    exit 0
+    ;;
+  *)
+    printf 'error: setup.sh: unknown argument: %s\n' "$*" >&2
+    usage >&2
+    exit 2
+    ;;
+esac
 
 packages
 [ "${1:-}" = packages ] && exit 0
