@@ -59,8 +59,11 @@ class DraftFolder {
 
   Status commit() {
     std::error_code error;
-    for (fs::directory_iterator it(draft_, error), end; !error && it != end; it.increment(error))
-      fs::rename(it->path(), folder_ / it->path().filename(), error);
+    for (fs::directory_iterator it(draft_, error), end; !error && it != end;) {
+      const fs::path made = it->path();
+      it.increment(error);
+      if (!error) fs::rename(made, folder_ / made.filename(), error);
+    }
     if (error) return errorf("{}: cannot fill: {}", folder_.string(), error.message());
     committed_ = true;
     return {};

@@ -103,9 +103,12 @@ Result<json::value> parse_json(std::string_view text) {
 }
 
 std::map<std::string, std::string, std::less<>> key_positions(std::string_view text) {
+  constexpr std::size_t kLongestKey = 100;  // a longer one is left out, for every key below it repeats it
   std::map<std::string, std::string, std::less<>> positions;
   std::vector<std::string_view> path;  // the last key of each object that is open
+  std::size_t line = 1, line_start = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') ++line, line_start = i + 1;
     if (text[i] == '{') path.emplace_back();
     if (text[i] == '}') path.pop_back();
     if (text[i] != '"') continue;
@@ -114,8 +117,9 @@ std::map<std::string, std::string, std::less<>> key_positions(std::string_view t
       if (text[i] == '\\') ++i;
     const std::size_t next = text.find_first_not_of(" \t\r\n", i + 1);
     if (next == text.npos || text[next] != ':') continue;
-    path.back() = text.substr(start + 1, i - start - 1);
-    positions.emplace(fmt::format("{}", fmt::join(path, ".")), text_position(text, start));
+    path.back() = i - start > kLongestKey ? "" : text.substr(start + 1, i - start - 1);
+    positions.emplace(fmt::format("{}", fmt::join(path, ".")),
+                      fmt::format("{}:{}", line, start - line_start + 1));
   }
   return positions;
 }

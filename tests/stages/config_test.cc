@@ -238,6 +238,13 @@ TEST(Config, ListsTheKeysItDoesNotKnow) {
   EXPECT_THAT(read_ok(file).unknown_keys, ElementsAre("text_config.dropped", "extra"));
 }
 
+TEST(Config, LocatesKeysAmongHundredsOfThousandsOfOthersAtOnce) {
+  EditedConfig config = flat();
+  for (int i = 0; i < 300'000; ++i) config.set(fmt::format("unknown{}", i), i);
+  config.set("hc_eps", -1);
+  EXPECT_THAT(error_of(config.write()), HasSubstr(": hc_eps is -1, expected at least 0"));
+}
+
 TEST(Config, LocatesWhatIsNotJson) {
   TempDir dir;
   const fs::path file = dir / "config.json";
