@@ -36,7 +36,8 @@ constexpr std::array kRanges = {
 };
 
 std::string shown(const std::string& value) {
-  return fmt::format("{:?}", value);
+  constexpr std::size_t kMostShown = 60;
+  return fmt::format("{:?}{}", value.substr(0, kMostShown), value.size() > kMostShown ? "..." : "");
 }
 std::string shown(bool value) {
   return value ? "true" : "false";
@@ -121,15 +122,24 @@ class Verifier {
 
   void check_floating_numbers() {
     for (const auto& [key, value] :
-         {std::pair{"norm_eps", c_.norm_eps}, {"hc_eps", c_.hc_eps}, {"swiglu_limit", c_.swiglu_limit}})
+         {std::pair{"norm_eps", c_.norm_eps}, {"hc_eps", c_.hc_eps}, {"swiglu_limit", c_.swiglu_limit}}) {
       expect(value >= 0, key, "is {}, expected at least 0", value);
-    for (const auto& [key, value] : {std::pair{"rope_theta", c_.rope_theta},
-                                     {"compress_rope_theta", c_.compress_rope_theta},
-                                     {"rope_factor", c_.rope_factor},
-                                     {"beta_slow", c_.beta_slow},
-                                     {"route_scale", c_.route_scale}})
-      expect(!c_.has(key) || value > 0, key, "is {}, expected more than 0", value);
+      check_fits(key, value);
+    }
+    check_more_than(1, "rope_theta", c_.rope_theta);
+    check_more_than(1, "compress_rope_theta", c_.compress_rope_theta);
+    check_more_than(0, "rope_factor", c_.rope_factor);
+    check_more_than(0, "beta_slow", c_.beta_slow);
+    check_more_than(0, "beta_fast", c_.beta_fast);
+    check_more_than(0, "route_scale", c_.route_scale);
     expect(c_.rope_factor <= kLargest, "rope_factor", "is {}, expected at most {}", c_.rope_factor, kLargest);
+  }
+  void check_more_than(double bound, std::string_view key, double value) {
+    expect(!c_.has(key) || value > bound, key, "is {}, expected more than {}", value, bound);
+    check_fits(key, value);
+  }
+  void check_fits(std::string_view key, double value) {
+    expect(value <= std::numeric_limits<float>::max(), key, "is {}, too large for single precision", value);
   }
 
   void check_positions() {
@@ -227,12 +237,12 @@ class Verifier {
       check_at_most("n_activated_experts", c_.n_activated_experts, "n_routed_experts", c_.n_routed_experts);
     if (known({"score_func"}))
       expect(std::ranges::find(functions, c_.score_func) != functions.end(), "score_func",
-             "is {:?}, expected one of {}", c_.score_func, fmt::join(functions, ", "));
+             "is {}, expected one of {}", shown(c_.score_func), fmt::join(functions, ", "));
     if (known({"dtype"}))
-      expect(c_.dtype == "fp8", "dtype", "is {:?}; dense weights are read as fp8 only", c_.dtype);
+      expect(c_.dtype == "fp8", "dtype", "is {}; dense weights are read as fp8 only", shown(c_.dtype));
     if (known({"expert_dtype"}))
-      expect(c_.expert_dtype == "fp4", "expert_dtype", "is {:?}; experts are read as fp4 only",
-             c_.expert_dtype);
+      expect(c_.expert_dtype == "fp4", "expert_dtype", "is {}; experts are read as fp4 only",
+             shown(c_.expert_dtype));
   }
 
   void check_engram() {

@@ -111,6 +111,24 @@ TEST(StrayShard, IsNamedInTheLoadReport) {
   EXPECT_THAT(run.notes, HasSubstr("load: ignored, for the index does not name them: stray.safetensors"));
 }
 
+/// Exit code and all output of setup.sh.
+std::pair<int, std::string> run_setup(const std::string& arguments) {
+  FILE* output = popen((source("setup.sh") + " " + arguments + " 2>&1").c_str(), "r");
+  std::string text(1 << 16, '\0');
+  text.resize(fread(text.data(), 1, text.size(), output));
+  const int status = pclose(output);
+  return {WEXITSTATUS(status), text};
+}
+
+TEST(Setup, PrintsItsUsageOnRequestAndRefusesAnArgumentThatItDoesNotKnow) {
+  const auto [helped, usage] = run_setup("--help");
+  EXPECT_EQ(helped, 0);
+  EXPECT_THAT(usage, ::testing::StartsWith("Usage: ./setup.sh [STEP]"));
+  const auto [refused, error] = run_setup("foo");
+  EXPECT_EQ(refused, 2);
+  EXPECT_THAT(error, AllOf(HasSubstr("error: setup.sh: unknown argument: foo"), HasSubstr(usage)));
+}
+
 /// Writes of the child that reach beyond the limit fail, as on a full disk.
 TEST(Tap, LeavesNothingBehindWhenTheDiskIsFull) {
   const TemporaryFolder folder;

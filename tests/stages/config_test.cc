@@ -317,6 +317,9 @@ TEST(Config, NamesEveryContradiction) {
       {"candidate_source_layer", 5, {"candidate_source_layer 5 is no index source"}},
       {"n_activated_experts", 13, {"n_activated_experts 13 exceeds n_routed_experts 12"}},
       {"score_func", "relu", {R"(score_func is "relu", expected one of softmax, sigmoid, sqrtsoftplus)"}},
+      {"score_func",
+       json::string(1000, 'x'),
+       {"score_func is \"" + std::string(60, 'x') + "\"..., expected one of softmax, sigmoid, sqrtsoftplus"}},
       {"expert_dtype", "int4", {R"(expert_dtype is "int4"; experts are read as fp4 only)"}},
       {"engram_layer_ids", {4, 1}, {"engram_layer_ids is not ascending: 1 after 4"}},
       {"engram_layer_ids", {1, 8}, {"engram_layer_ids names layer 8, outside the 8 layers of the backbone"}},
@@ -366,7 +369,10 @@ TEST(Config, ReportsANumberOutOfRangeOnceAndNothingThatFollowsFromIt) {
       {"window_size", 2147483647, "window_size is 2147483647, expected at most 16777216"},
       {"vocab_size", 16777217, "vocab_size is 16777217, expected at most 16777216"},
       {"rope_factor", 0, "rope_factor is 0, expected more than 0"},
-      {"rope_factor", 1e300, "rope_factor is 1e+300, expected at most 16777216"},
+      {"rope_factor", 1e30, "rope_factor is 1e+30, expected at most 16777216"},
+      {"compress_rope_theta", 1, "compress_rope_theta is 1, expected more than 1"},
+      {"hc_eps", 1e300, "hc_eps is 1e+300, too large for single precision"},
+      {"route_scale", 1e300, "route_scale is 1e+300, too large for single precision"},
       {"norm_eps", -1.0, "norm_eps is -1, expected at least 0"},
   };
   for (const Case& c : cases)
