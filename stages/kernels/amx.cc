@@ -1,12 +1,14 @@
-// The AMX variant: the AVX-512 variant with fp4 products of several tokens on tiles of bf16.
+// The AMX variant: the AVX-512 variant with the fp8 products, and the fp4 products of several tokens, on
+// tiles of bf16.
 //
-// One tile instruction multiplies a block of 32 columns of 16 tokens with that of 16 rows. Its fp32 sums of a
-// block are exact, in whatever order the tile adds: codes are multiples of 2^-1 up to 6, activations of at
-// least 2^-3 are multiples of 2^-6 up to 448, so 32 products are multiples of 2^-7 that sum to less than
-// 2^17: 24 bits. Smaller activations are multiplied apart (multiples of 2^-10 below 2^5) and added to the
-// first sum by the same instruction, which rounds once, as the other variants do when they convert their
-// integer to fp32. Tiles take subnormal numbers as zero; with the scales that the quantizer makes, at least
-// 2^-22, none of these is one.
+// The fp8 products take the order of sums that tiles have (kernels.h), which no other variant shares. The fp4
+// product is the same to the bit as in every variant. There, one tile instruction multiplies a block of 32
+// columns of 16 tokens with that of 16 rows. Its fp32 sums of a block are exact, in whatever order the tile
+// adds: codes are multiples of 2^-1 up to 6, activations of at least 2^-3 are multiples of 2^-6 up to 448, so
+// 32 products are multiples of 2^-7 that sum to less than 2^17: 24 bits. Smaller activations are multiplied
+// apart (multiples of 2^-10 below 2^5) and added to the first sum by the same instruction, which rounds once,
+// as the other variants do when they convert their integer to fp32. Tiles take subnormal numbers as zero;
+// with the scales that the quantizer makes, at least 2^-22, none of these is one.
 #include <immintrin.h>
 
 #include <cstring>
@@ -76,15 +78,15 @@ void prepare(const std::uint8_t* codes, const std::uint8_t* scales, std::int64_t
   }
 }
 
-/// The tile registers for as long as it lives: 0 and 1 sums [token][row], 2 and 3 codes [pair of
-/// columns][row], 4 values [token][column].
+/// The tile registers for as long as it lives; tile i has rows[i] rows of bytes[i] bytes.
 class TileRegisters {
  public:
-  explicit TileRegisters(std::int64_t tokens) {
+  template <int N>
+  TileRegisters(const std::uint8_t (&rows)[N], const std::uint8_t (&bytes)[N]) {
     Config config{};
-    for (int i = 0; i < 5; ++i) {
-      config.rows[i] = static_cast<std::uint8_t>(i == 2 || i == 3 ? 16 : tokens);
-      config.row_bytes[i] = 64;
+    for (int i = 0; i < N; ++i) {
+      config.rows[i] = rows[i];
+      config.row_bytes[i] = bytes[i];
     }
     order_memory();
     _tile_loadconfig(&config);
@@ -159,6 +161,7 @@ struct alignas(64) BlockSums {
   float sums[kRowTiles][kChunkBlocks][kTokens][kTileRows];
 };
 
+// Tiles 0 and 1: sums [token][row], 2 and 3: codes [pair of columns][row], 4: values [token][column].
 inline void multiply(const WeightTiles* w, std::int64_t b, const TokenTile& x, std::int64_t block, bool low,
                      BlockSums& out) {
   _tile_zero(0);
@@ -235,7 +238,8 @@ inline void tile_product(const Fp4Matrix& w, const QuantizedActivations& x, std:
 void multiply_tokens(const Fp4Matrix& w, const QuantizedActivations& x, Range tokens, Range rows, bf16* y,
                      std::int64_t y_stride) {
   constexpr std::int64_t kRows = kRowTiles * kTileRows;
-  const TileRegisters registers(tokens.size() < kTokens ? tokens.size() : kTokens);
+  const auto height = static_cast<std::uint8_t>(tokens.size() < kTokens ? tokens.size() : kTokens);
+  const TileRegisters registers({height, height, 16, 16, height}, {64, 64, 64, 64, 64});
   for (std::int64_t first = tokens.begin; first < tokens.end; first += kTileTokens) {
     const std::int64_t n = tokens.end - first < kTileTokens ? tokens.end - first : kTileTokens;
     for (std::int64_t r = rows.begin; r < rows.end; r += kRows) {
@@ -253,6 +257,8 @@ void fp4_product(const Fp4Matrix& w, const QuantizedActivations& x, Range rows, 
   fp4_tiles(w, x, {whole, x.tokens()}, rows, y, y_stride);
 }
 
+#include "stages/kernels/fp8_amx.inc"
+
 }  // namespace
 }  // namespace dsv::amx
 
@@ -265,7 +271,9 @@ const Kernels kAmxKernels = [] {
   kernels.name = "amx";
   kernels.prepared_bytes = amx::prepared_bytes;
   kernels.prepare = amx::prepare;
+  kernels.fp8_product = amx::fp8_product;
   kernels.fp4_product = amx::fp4_product;
+  kernels.fp8_bf16_product = amx::fp8_bf16_product;
   return kernels;
 }();
 

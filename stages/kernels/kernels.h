@@ -3,12 +3,22 @@
 // Contract of every entry:
 //  - Batch invariance. The bytes of one token's row depend on that row's inputs alone: not on how many
 //    tokens are passed together, on the slice of output rows, or on the thread count.
-//  - Every sum has one fixed order, the same in every variant, so that variants agree to the bit. Dot
-//    products keep 16 fp32 lanes: of every 32 columns lane i takes column 2i+1, then 2i; at the end the
-//    lanes are summed in fp64 and rounded once: where large terms cancel, an fp32 sum of lanes is off by bf16
-//    steps. Products of bf16 and smaller formats are exact in fp32, so a fused and
-//    a separate multiplication are the same; with fp32 weights they are separate. The fp4 product sums each
-//    block of 32 exactly and adds the scaled blocks in column order.
+//  - Every sum has one fixed order, the same in every variant but for the fp8 products of amx, so that
+//    variants agree to the bit. Dot products keep 16 fp32 lanes: of every 32 columns lane i takes column
+//    2i+1, then 2i; at the end the lanes are summed in fp64 and rounded once: where large terms cancel, an
+//    fp32 sum of lanes is off by bf16 steps. Products of bf16 and smaller formats are exact in fp32, so a
+//    fused and a separate multiplication are the same; with fp32 weights they are separate. The fp4 product
+//    sums each block of 32 exactly and adds the scaled blocks in column order.
+//  - fp8_product and fp8_bf16_product of amx have an order of their own, for one token and for many: that of
+//    the tile instruction TDPBF16PS. Of every 32 columns one chain of fused multiply-adds from zero takes the
+//    even ones in order, one the odd ones; the sum of both is added to the tile, which begins at zero every
+//    512 columns; the tiles' sums are added in fp64 and rounded once. A term is rounded 34 times at most,
+//    in lanes cols / 16 + 8 times: the variants differ by no more than the rounding of each to bf16 and
+//    2^-24 * (cols / 16 + 42) * sum |w[c] * x[c]|.
+//    Numbers below 2^-126 are zeros to a tile, as operands and as results. None occurs where
+//    weight scale * activation scale is at least 2^-108: the scales of quantize_fp8 are at least 2^-22, so
+//    weight scales from 2^-86 are safe. Below, amx loses such numbers, less than 2^-126 each. Rows with a
+//    weight scale above 2^119, at which 448 is infinite, are NaN.
 //  - Weights hold no NaN codes of E4M3 (the result of such a row is unspecified), and weight * scale and
 //    activation * scale stay in fp32's normal range. NaN scales and NaN activations give
 //    results that are not finite.

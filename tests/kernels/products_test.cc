@@ -7,6 +7,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/kernels/compare.h"
 #include "tests/kernels/samples.h"
+#include "tests/kernels/tile_sums.h"
 #include "tests/kernels/variants.h"
 
 namespace dsv {
@@ -97,23 +98,54 @@ void expect_split_invariance(const Run<Y>& run, const Kernels& k, const std::vec
   expect_same_bits(sliced, expected, s);
 }
 
-/// |y - exact| stays within fp32's error of a sum of `cols` terms and one rounding to Y.
+/// What fp64 makes of one element, and the sum of the magnitudes of its terms.
+struct Exact {
+  double sum = 0, magnitude = 0;
+  template <class Matrix>
+  Exact(const Matrix& w, const std::vector<bf16>& x, std::int64_t t, std::int64_t r) {
+    for (std::int64_t c = 0; c < w.cols; ++c) {
+      const double term =
+          testing::weight_value(w, r, c) * static_cast<float>(x[static_cast<std::size_t>(t * w.cols + c)]);
+      sum += term, magnitude += std::fabs(term);
+    }
+  }
+};
+
+/// How often a term is rounded, at most: in a lane of sixteen, or in a chain of 16, in the sum of two chains,
+/// in a tile of 512 columns and at the end.
+std::int64_t lane_roundings(std::int64_t cols) {
+  return cols / 16 + 8;
+}
+std::int64_t tile_roundings(std::int64_t cols) {
+  return 16 + 1 + std::min<std::int64_t>(cols, 512) / 32 + 1;
+}
+
+/// |y - exact| stays within fp32's error of so many roundings of the terms and one rounding to Y.
 template <class Y, class Matrix>
-void expect_near_fp64(const std::vector<Y>& y, const Matrix& w, const std::vector<bf16>& x, const Shape& s) {
+void expect_near_fp64(const std::vector<Y>& y, const Matrix& w, const std::vector<bf16>& x, const Shape& s,
+                      std::int64_t roundings) {
   const double rounding = std::is_same_v<Y, bf16> ? 0x1p-8 : 0x1p-24;
   for (std::int64_t t = 0; t < s.tokens; ++t) {
     for (std::int64_t r = 0; r < s.rows; ++r) {
-      double sum = 0, magnitude = 0;
-      for (std::int64_t c = 0; c < s.cols; ++c) {
-        const double term =
-            testing::weight_value(w, r, c) * static_cast<float>(x[static_cast<std::size_t>(t * s.cols + c)]);
-        sum += term, magnitude += std::fabs(term);
-      }
+      const Exact exact(w, x, t, r);
       const double bound =
-          std::fabs(sum) * rounding + magnitude * 0x1p-24 * static_cast<double>(s.cols / 16 + 8);
-      ASSERT_NEAR(static_cast<float>(y[static_cast<std::size_t>(t * s.rows + r)]), sum, bound)
+          std::fabs(exact.sum) * rounding + exact.magnitude * 0x1p-24 * static_cast<double>(roundings);
+      ASSERT_NEAR(static_cast<float>(y[static_cast<std::size_t>(t * s.rows + r)]), exact.sum, bound)
           << "token " << t << " row " << r << " of " << s.tokens << " x " << s.rows << " x " << s.cols;
     }
+  }
+}
+
+/// Two orders of the same sums differ by what both round: at most half a bf16 step each, and fp32's errors.
+void expect_near_other_order(const std::vector<bf16>& tiles, const std::vector<bf16>& lanes,
+                             const Fp8Matrix& w, const std::vector<bf16>& x, const Shape& s) {
+  const auto roundings = static_cast<double>(tile_roundings(s.cols) + lane_roundings(s.cols));
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i);
+    const float a = static_cast<float>(tiles[i]), b = static_cast<float>(lanes[i]);
+    const double magnitude = Exact(w, x, place / s.rows, place % s.rows).magnitude;
+    ASSERT_NEAR(a, b, (std::fabs(a) + std::fabs(b)) * 0x1p-8 + magnitude * 0x1p-24 * roundings)
+        << "token " << place / s.rows << " row " << place % s.rows;
   }
 }
 
@@ -130,8 +162,23 @@ template <class Y, class Matrix>
 void check(const Run<Y>& run, const Kernels& k, const Kernels& portable, const Matrix& w,
            const std::vector<bf16>& x, const Shape& s) {
   const auto y = whole(run, k, x, s);
-  expect_near_fp64(y, w, x, s);
+  expect_near_fp64(y, w, x, s, lane_roundings(s.cols));
   expect_same_bits(y, whole(run, portable, x, s), s);
+  expect_split_invariance(run, k, x, s);
+}
+
+bool sums_fp8_in_tiles(const Kernels& k) {
+  return k.name == "amx";
+}
+
+/// The same of an fp8 weight, whose sums have an order of their own in tiles.
+void check_fp8(const Run<bf16>& run, const Kernels& k, const Kernels& portable, const Fp8Matrix& w,
+               const std::vector<bf16>& x, const Shape& s) {
+  if (!sums_fp8_in_tiles(k)) return check<bf16>(run, k, portable, w, x, s);
+  const auto y = whole(run, k, x, s);
+  expect_near_fp64(y, w, x, s, tile_roundings(s.cols));
+  expect_near_other_order(y, whole(run, portable, x, s), w, x, s);
+  expect_same_bits(y, testing::tile_product(w, x), s);
   expect_split_invariance(run, k, x, s);
 }
 
@@ -160,8 +207,53 @@ TEST_P(Products, Fp8SumsAreRightAndTheSameForAnySplit) {
   for (const Shape& s : kShapes) {
     const auto w = testing::fp8_weight(samples, s.rows, s.cols, s.cols % 64 ? 32 : 5);
     const auto x = round_tripped(portable(), samples.bf16s(s.tokens * s.cols));
-    check<bf16>(run_of(w.matrix), kernels(), portable(), w.matrix, x, s);
+    check_fp8(run_of(w.matrix), kernels(), portable(), w.matrix, x, s);
   }
+}
+
+TEST_P(Products, Fp8RowsAreTheSameForAnyNumberOfTokens) {
+  Samples samples(17);
+  const Shape all{70, 37, 1056};
+  for (const std::int64_t block_rows : {1, 5, 32, 128}) {
+    const auto w = testing::fp8_weight(samples, all.rows, all.cols, block_rows);
+    const auto x = round_tripped(portable(), samples.bf16s(all.tokens * all.cols));
+    const auto run = run_of(w.matrix);
+    const auto expected = whole(run, kernels(), x, all);
+    for (std::int64_t tokens = 1; tokens <= all.tokens; tokens += block_rows == 5 ? 1 : 23) {
+      const Shape s{tokens, all.rows, all.cols};
+      std::vector<bf16> y(static_cast<std::size_t>(tokens * s.rows));
+      for (const Range rows : {Range{0, 1}, Range{1, 4}, Range{4, 21}, Range{21, 37}})
+        run(kernels(), x.data(), tokens, rows, y.data());
+      expect_same_bits(y, {expected.begin(), expected.begin() + tokens * s.rows}, s);
+    }
+  }
+}
+
+TEST_P(Products, Fp8SumsAreRightForEveryScaleAtWhichProductsAreNormal) {
+  Samples samples(18);
+  for (const int exponent : {-117, -100, -50, 50, 100, 118}) {
+    for (const Shape& s : {Shape{1, 33, 96}, Shape{5, 33, 96}}) {
+      auto w = testing::fp8_weight(samples, s.rows, s.cols);
+      for (auto& scale : w.scales)
+        scale = static_cast<std::uint8_t>(127 + exponent + samples.bytes(1)[0] % 2);
+      auto x = samples.bf16s(s.tokens * s.cols);
+      for (auto& v : x) v = bf16(std::ldexp(static_cast<float>(v), std::clamp(-exponent, -110, 110)));
+      check_fp8(run_bf16_input(w.matrix), kernels(), portable(), w.matrix, x, s);
+    }
+  }
+}
+
+TEST_P(Products, TilesTakeProductsBelowTheNormalRangeAsZeros) {
+  if (!sums_fp8_in_tiles(kernels())) GTEST_SKIP() << kernels().name << " keeps them";
+  Samples samples(19);
+  const Shape s{19, 33, 96};
+  auto w = testing::fp8_weight(samples, s.rows, s.cols);
+  for (auto& scale : w.scales) scale = static_cast<std::uint8_t>(127 - 110 - samples.bytes(1)[0] % 17);
+  auto x = samples.bf16s(s.tokens * s.cols);
+  for (auto& v : x) v = bf16(std::ldexp(static_cast<float>(v), -15));
+  const auto run = run_bf16_input(w.matrix);
+  expect_same_bits(whole(run, kernels(), x, s), testing::tile_product(w.matrix, x), s);
+  expect_split_invariance(run, kernels(), x, s);
 }
 
 TEST_P(Products, Fp4SumsAreRightAndTheSameForAnySplit) {
@@ -189,8 +281,7 @@ TEST_P(Products, Fp8WeightsMeetBf16InputsUnquantized) {
   Samples samples(13);
   for (const Shape& s : kShapes) {
     const auto w = testing::fp8_weight(samples, s.rows, s.cols);
-    check<bf16>(run_bf16_input(w.matrix), kernels(), portable(), w.matrix, samples.bf16s(s.tokens * s.cols),
-                s);
+    check_fp8(run_bf16_input(w.matrix), kernels(), portable(), w.matrix, samples.bf16s(s.tokens * s.cols), s);
   }
 }
 
@@ -246,6 +337,17 @@ TEST_P(Products, NanActivationsAndNanScalesShowInTheResult) {
   EXPECT_TRUE(std::isnan(static_cast<float>(y[0])));
   run_of(w8.matrix)(kernels(), x.data(), 1, {0, 3}, y.data());
   EXPECT_TRUE(std::isnan(static_cast<float>(y[2])));
+}
+
+TEST_P(Products, NanScalesOfFp8WeightsShowInTheirRows) {
+  Samples samples(20);
+  for (const Shape& s : {Shape{1, 20, 1056}, Shape{6, 20, 1056}}) {
+    auto w = testing::fp8_weight(samples, s.rows, s.cols, 7);
+    w.scales[1 * 33 + 32] = 255;  // rows 7 .. 13
+    const auto y = whole(run_of(w.matrix), kernels(), samples.bf16s(s.tokens * s.cols), s);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      EXPECT_EQ(std::isfinite(static_cast<float>(y[i])), i % 20 < 7 || i % 20 > 13) << i;
+  }
 }
 
 DSV_FOR_EVERY_VARIANT(Products);
