@@ -45,7 +45,8 @@ bool has_avx512() {
   constexpr std::uint64_t kOpmaskZmm = 0xe0;
   return has_avx2() && saves(kOpmaskZmm) && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vnni");
 }
 
 bool has_amx() {
