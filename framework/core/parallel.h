@@ -31,6 +31,10 @@ class RangeBody {
 /// bytes for any split. `body` must not throw.
 void parallel_for(std::int64_t count, std::int64_t grain, const RangeBody& body);
 
+/// Tells the watchdog that the calling body is not stuck: it waits for something outside the run, such as a
+/// person. parallel_for does so itself.
+void heartbeat();
+
 /// Number of threads that parallel_for may use at most.
 int parallelism();
 

@@ -1,6 +1,7 @@
 #include "framework/core/recycler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <mutex>
 #include <new>
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::size_t kUnit = 64;
 constexpr std::size_t kLargest = std::size_t{1} << 20;
+constexpr std::size_t kMostKept = std::size_t{16} << 20;
 constexpr std::size_t kSizes = 4 * (std::bit_width(kLargest / kUnit) + 1);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -23,6 +25,9 @@ struct FreeList {
   std::mutex mutex;
   void* first = nullptr;
 };
+
+/// Bytes in all lists.
+std::atomic<std::size_t> kept{0};
 
 /// Never destroyed: static objects may outlive any other.
 FreeList* free_lists() {
@@ -51,6 +56,7 @@ void* take_block(std::size_t bytes) {
     const std::lock_guard lock(list.mutex);
     if (void* block = list.first) {
       list.first = *static_cast<void**>(block);
+      kept.fetch_sub(size.units * kUnit, std::memory_order_relaxed);
       return block;
     }
   }
@@ -60,7 +66,11 @@ void* take_block(std::size_t bytes) {
 void give_block(void* block, std::size_t bytes) noexcept {
   if (!block) return;
   if (!kRecycles || bytes > kLargest) return ::operator delete(block, std::align_val_t{kUnit});
-  FreeList& list = free_lists()[Size(bytes).list];
+  const Size size(bytes);
+  if (kept.load(std::memory_order_relaxed) + size.units * kUnit > kMostKept)
+    return ::operator delete(block, std::align_val_t{kUnit});
+  kept.fetch_add(size.units * kUnit, std::memory_order_relaxed);
+  FreeList& list = free_lists()[size.list];
   const std::lock_guard lock(list.mutex);
   *static_cast<void**>(block) = list.first;
   list.first = block;

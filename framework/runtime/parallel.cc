@@ -94,9 +94,13 @@ int parallelism() {
   return is_worker() ? tbb::this_task_arena::max_concurrency() : home().max_concurrency();
 }
 
+void heartbeat() {
+  if (current_beats) current_beats->fetch_add(1, std::memory_order_relaxed);
+}
+
 void parallel_for(std::int64_t count, std::int64_t grain, const RangeBody& body) {
   if (count <= 0) return;
-  if (current_beats) current_beats->fetch_add(1, std::memory_order_relaxed);
+  heartbeat();
   const int threads = parallelism();
   const std::int64_t slices =
       std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, kSlicesPerThread * threads);

@@ -33,7 +33,9 @@ Run::Run(GraphPlan plan, RunOptions options)
 Result<std::vector<PlanLine>> Run::dry_run() {
   Assembly assembly(plan_, control_);
   FLOW_TRY(assembly.make());
-  return assembly.needs();
+  FLOW_ASSIGN(std::vector<PlanLine> lines, assembly.needs());
+  lines.push_back({"this program, its libraries and what it has read to plan", resident_memory(), 0, 0});
+  return lines;
 }
 
 Status Run::run() {

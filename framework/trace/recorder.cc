@@ -16,14 +16,6 @@ std::atomic<std::uint64_t> next_serial{1};
 constexpr std::int64_t kMemoryPeriod = 10'000'000;  // nanoseconds
 constexpr std::size_t kBlock = 512;                 // spans
 
-/// Bytes of the process in memory; 0 where the system does not tell.
-double resident_memory() {
-  double pages = 0;
-  std::ifstream file("/proc/self/statm");
-  file.ignore(std::numeric_limits<std::streamsize>::max(), ' ') >> pages;
-  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
-
 TracedNode traced(const GraphPlan& plan, const NodePlan& node) {
   TracedNode result{node.name, node.stage->name, node.executor, {}};
   for (const EdgePlan& edge : node.inputs) {
@@ -34,6 +26,13 @@ TracedNode traced(const GraphPlan& plan, const NodePlan& node) {
 }
 
 }  // namespace
+
+std::uint64_t resident_memory() {
+  std::uint64_t pages = 0;
+  std::ifstream file("/proc/self/statm");
+  file.ignore(std::numeric_limits<std::streamsize>::max(), ' ') >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
 
 /// Written by one thread; the lock is for readers.
 struct Recorder::Lane {
@@ -108,7 +107,7 @@ void Recorder::level(const std::string& owner, std::string_view name, double val
 void Recorder::sample_memory(std::int64_t now) {
   std::int64_t due = memory_due_.load(std::memory_order_relaxed);
   if (now < due || !memory_due_.compare_exchange_strong(due, now + kMemoryPeriod)) return;
-  level("process", "memory", resident_memory());
+  level("process", "memory", static_cast<double>(resident_memory()));
 }
 
 void Recorder::span(const std::string& owner, std::string_view name, Executor kind, std::int64_t begin,

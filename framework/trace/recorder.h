@@ -65,6 +65,9 @@ struct Trace {
   double seconds() const { return static_cast<double>(end - begin) * 1e-9; }
 };
 
+/// Bytes of the process that are in memory; 0 where the system does not tell.
+std::uint64_t resident_memory();
+
 /// One object for one run. Thread-safe; each thread writes to a lane of its own. The level "process.memory"
 /// is the resident memory of the process, taken a hundred times a second while stages run.
 class Recorder final : public TelemetrySink {

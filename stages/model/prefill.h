@@ -26,4 +26,9 @@ Prefill prefill_of(std::string_view name);
 /// Source: MODEL "Attention"; `bounded` is the model card's bounded prefill.
 std::vector<std::int64_t> prefill_begins(const ModelConfig& config, Prefill prefill, std::int64_t tokens);
 
+/// About what a pass over `tokens` tokens holds at its widest point beside weights and caches: the stream
+/// before and after a sub-block and a normalized copy, the rows of the routed experts twice (as they are
+/// computed, and in one piece), and the shared expert with its quantized inputs.
+std::uint64_t pass_bytes(const ModelConfig& config, std::int64_t tokens);
+
 }  // namespace dsv

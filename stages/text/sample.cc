@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "framework/core/registry.h"
 #include "stages/model/packets.h"
@@ -72,13 +73,14 @@ class Sample final : public flow::Stage {
 
  private:
   std::int32_t draw(const float* logits, std::int64_t n, std::mt19937_64& random) const {
-    const double total = log_sum_exp(logits, n) / options_.temperature;
+    // The order of p / noise, by logarithms: probabilities at a low temperature are too small for a double.
+    const double top = logits[best(logits, n)];
     std::int32_t winner = 0;
-    double highest = -1;
+    double highest = -std::numeric_limits<double>::infinity();
     for (std::int64_t i = 0; i < n; ++i) {
       // 53 random bits, never zero: the same on every standard library.
       const double uniform = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
-      const double score = std::exp(logits[i] / options_.temperature - total) / -std::log(uniform);
+      const double score = (logits[i] - top) / options_.temperature - std::log(-std::log(uniform));
       if (score > highest) {
         highest = score;
         winner = static_cast<std::int32_t>(i);

@@ -64,10 +64,14 @@ class TokenLoop final : public flow::Stage {
 
   flow::Result<std::vector<flow::PlanLine>> plan(const flow::Opening& opening) override {
     const ModelConfig& c = opening.service(kModel)->config();
-    const std::int64_t tokens =
-        std::min<std::int64_t>(c.context_length(), kPlannedTokens + options_.max_new_tokens);
+    const std::int64_t context = c.context_length();
+    const std::int64_t prompt =
+        std::min(opening.service(kVocabulary)->planned_prompt().value_or(kPlannedTokens), context);
+    const std::int64_t tokens = prompt + std::min(context - prompt, limit());
+    const std::int64_t pass = options_.prefill_chunk > 0 ? std::min(prompt, options_.prefill_chunk) : prompt;
     return std::vector<flow::PlanLine>{
-        {fmt::format("KV cache of {} tokens", tokens), kv_cache_bytes(c, tokens), 0, 0}};
+        {fmt::format("KV cache of {} tokens", tokens), kv_cache_bytes(c, tokens), 0, 0},
+        {fmt::format("pass over {} tokens", pass), pass_bytes(c, pass), 0, 0}};
   }
 
   flow::Status process(flow::Context& context) override {
@@ -87,7 +91,7 @@ class TokenLoop final : public flow::Stage {
   }
 
  private:
-  static constexpr std::int64_t kPlannedTokens = 1024;
+  static constexpr std::int64_t kPlannedTokens = 1024;  // of a prompt that is not known yet
   static constexpr std::size_t kTextBytes = 16;  // of most tokens
 
   template <class Ids>
@@ -134,9 +138,9 @@ class TokenLoop final : public flow::Stage {
   /// For what a sequence may grow to: no pass over one token allocates.
   void make_room(Sequence& sequence) const {
     const auto prompt = static_cast<std::int64_t>(sequence.prompt.size());
-    const std::int64_t tokens = std::min(model_->config().context_length(), prompt + limit());
-    const auto fresh = static_cast<std::size_t>(tokens - prompt);
-    sequence.kv.reserve(model_->config(), tokens);
+    const std::int64_t fresh_tokens = std::min(model_->config().context_length() - prompt, limit());
+    const auto fresh = static_cast<std::size_t>(fresh_tokens);
+    sequence.kv.reserve(model_->config(), prompt + fresh_tokens);
     sequence.generated.reserve(fresh);
     sequence.log_probabilities.reserve(fresh);
     sequence.text.reserve(kTextBytes * fresh);

@@ -1,8 +1,5 @@
-#include <fstream>
-#include <iostream>
-#include <iterator>
-
 #include "stages/model/packets.h"
+#include "stages/text/prompt_file.h"
 #include "stages/text/vocabulary.h"
 
 namespace dsv {
@@ -29,7 +26,7 @@ class Tokenize final : public flow::Stage {
     spec.output(kIds).uses(kVocabulary).executor(flow::Executor::io);
     spec.option("text", &Options::text, "the prompt; used when none of the others is given");
     spec.option("texts", &Options::texts, "several prompts, each a sequence of its own");
-    spec.option("file", &Options::file, "file that holds the prompt; '-' is standard input");
+    spec.option("file", &Options::file, "file that holds the prompt, without its last line break; '-' is standard input");
     spec.option("ids", &Options::ids, "raw token ids instead of text");
     spec.option("add_bos", &Options::add_bos, "put the beginning-of-sequence token in front of a text");
   }
@@ -43,12 +40,26 @@ class Tokenize final : public flow::Stage {
     return {};
   }
 
+  /// Tells how long the prompts are, but for one that comes from outside.
+  flow::Result<std::vector<flow::PlanLine>> plan(const flow::Opening& opening) override {
+    FLOW_TRY(open(opening));
+    if (!options_.ids.empty()) vocabulary_->plan_prompt(static_cast<std::int64_t>(options_.ids.size()));
+    for (const std::string& text : options_.texts) {
+      if (text.empty() || !options_.ids.empty() || !options_.file.empty()) continue;
+      FLOW_ASSIGN(const std::vector<std::int32_t> ids, vocabulary_->tokenizer().encode(text).in("prompt"));
+      vocabulary_->plan_prompt(static_cast<std::int64_t>(ids.size()) + options_.add_bos);
+    }
+    return std::vector<flow::PlanLine>{};
+  }
+
   flow::Status process(flow::Context& context) override {
     const std::size_t index = context.stamp().sequence;
     if (index + 1 >= options_.texts.size()) context.finish();
     if (!options_.ids.empty()) return emit_ids(context);
     std::string text = options_.texts[index];
-    if (!options_.file.empty()) FLOW_TRY(read_file(text));
+    if (!options_.file.empty()) {
+      FLOW_ASSIGN(text, read_prompt_file(options_.file, context));
+    }
     if (text.empty()) return flow::errorf("the prompt is empty; give some text");
     Prompt prompt{text, {}};
     if (options_.add_bos) {
@@ -73,18 +84,6 @@ class Tokenize final : public flow::Stage {
     }
     context.emit(kIds, std::move(prompt));
     return {};
-  }
-
-  flow::Status read_file(std::string& text) const {
-    std::ifstream file;
-    if (options_.file != "-") {
-      file.open(options_.file, std::ios::binary);
-      if (!file) return flow::errorf("cannot open the prompt file '{}'", options_.file.string());
-    }
-    std::istream& in = options_.file == "-" ? std::cin : file;
-    text.assign(std::istreambuf_iterator<char>(in), {});
-    return in.bad() ? flow::errorf("cannot read the prompt file '{}'", options_.file.string())
-                    : flow::Status();
   }
 
   Options options_;

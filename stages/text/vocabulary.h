@@ -26,11 +26,15 @@ class Vocabulary final : public flow::Service {
   std::shared_ptr<const Tokenizer> share_tokenizer() const { return tokenizer_; }
   std::optional<std::int32_t> bos() const { return bos_; }
   std::optional<std::int32_t> eos() const { return eos_; }
+  /// Tokens of the longest prompt, as the stage that makes prompts tells while a run is planned.
+  std::optional<std::int64_t> planned_prompt() const { return planned_prompt_; }
+  void plan_prompt(std::int64_t tokens) { planned_prompt_ = std::max(tokens, planned_prompt_.value_or(0)); }
 
  private:
   Options options_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<std::int32_t> bos_, eos_;
+  std::optional<std::int64_t> planned_prompt_;
 };
 
 inline constexpr flow::Uses<Vocabulary> kVocabulary{"vocabulary", "tokenizer and special ids"};

@@ -13,18 +13,19 @@
 namespace dsv::testing {
 namespace {
 
-/// The plan counts a full cache; two active experts fill one of two slots.
-constexpr const char* kCache = "expert_cache=2";
+using Arguments = std::vector<std::string>;
 
-/// Peak resident bytes of a run of the program in a process of its own.
-std::uint64_t peak_memory(const std::string& checkpoint) {
+/// Runs the program, silent, in a process of its own; its peak resident bytes.
+std::uint64_t run_program(Arguments arguments) {
+  arguments.insert(arguments.begin(), {"dsv41-run", "pipelines/greedy.yaml", "--quiet"});
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
     const int nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDOUT_FILENO);
-    execl(DSV41_PROGRAM, "dsv41-run", "pipelines/greedy.yaml", "--quiet", "--set",
-          ("checkpoint=" + checkpoint).c_str(), "--set", "prompt_ids=0,5,9,7,11,13", "--set",
-          "max_new_tokens=30", "--set", kCache, nullptr);
+    execv(DSV41_PROGRAM, words.data());
     _exit(127);
   }
   int status = 0;
@@ -34,18 +35,12 @@ std::uint64_t peak_memory(const std::string& checkpoint) {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-std::uint64_t planned_memory(const std::string& checkpoint) {
-  flow::LoadOutcome loaded =
-      flow::load_graph({.files = {source("pipelines/greedy.yaml")},
-                        .sets = {{"checkpoint", checkpoint}, {"max_new_tokens", "30"}, {"expert_cache", "2"}},
-                        .data_dirs = flow::data_dirs()});
-  EXPECT_TRUE(loaded.plan.has_value()) << fmt::format("{}", fmt::join(loaded.errors, "\n"));
-  flow::Runner runner(std::move(*loaded.plan), {});
-  auto lines = runner.dry_run();
-  EXPECT_TRUE(lines.ok()) << lines.status().message();
-  std::uint64_t total = 0;
-  for (const flow::PlanLine& line : *lines) total += line.resident_bytes;
-  return total;
+std::uint64_t planned_memory(Arguments arguments, const std::string& file) {
+  arguments.insert(arguments.end(), {"--dry-run", "--json", file});
+  run_program(std::move(arguments));
+  std::ifstream in(file);
+  const auto plan = boost::json::parse(std::string((std::istreambuf_iterator<char>(in)), {}));
+  return plan.at("total").at("resident_bytes").to_number<std::uint64_t>();
 }
 
 /// The demo's structure with wide layers: some hundred MiB of dense weights and experts.
@@ -76,13 +71,22 @@ TEST(DryRun, PredictsThePeakMemoryOfARunWithinTenPercent) {
 #endif
   const TemporaryFolder folder;
   const std::string checkpoint = wide_checkpoint(folder);
-  const std::uint64_t program = peak_memory("demo") - planned_memory("demo");  // code, libraries, tokenizer
-  const auto planned = static_cast<double>(planned_memory(checkpoint)),
-             taken = static_cast<double>(peak_memory(checkpoint) - program);
-  std::printf("planned %.1f MiB, taken %.1f MiB, program %.1f MiB\n", planned / (1 << 20), taken / (1 << 20),
-              static_cast<double>(program) / (1 << 20));
-  EXPECT_GT(planned, 150.0 * (1 << 20));
-  EXPECT_NEAR(taken, planned, 0.1 * planned);
+  std::vector<int> prompt(1000);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int>(3 + i % 400);
+  const std::string ids = "prompt_ids=" + list(prompt);
+  for (const Arguments& given : std::vector<Arguments>{{"prompt_ids=0,5,9,7,11,13", "expert_cache=2"},
+                                                       {"prompt_ids=0,5,9,7,11,13", "expert_cache=1"},
+                                                       {ids, "expert_cache=2"},
+                                                       {ids, "expert_cache=2", "prefill_chunk=64"}}) {
+    Arguments arguments{"--set", "checkpoint=" + checkpoint, "--set", "max_new_tokens=30"};
+    for (const std::string& set : given) arguments.insert(arguments.end(), {"--set", set});
+    const auto planned = static_cast<double>(planned_memory(arguments, folder / "plan.json")),
+               taken = static_cast<double>(run_program(arguments));
+    std::printf("planned %.1f MiB, taken %.1f MiB: %s\n", planned / (1 << 20), taken / (1 << 20),
+                given.back().c_str());
+    EXPECT_GT(planned, 100.0 * (1 << 20));
+    EXPECT_NEAR(taken, planned, 0.1 * planned) << given.back();
+  }
 }
 
 }  // namespace
