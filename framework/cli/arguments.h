@@ -17,6 +17,9 @@ struct Arguments {
   bool help = false, list_stages = false, version = false;
   std::optional<std::string> describe;          ///< name of a stage, service or value type
   std::optional<std::string> dot, trace, json;  ///< file names; "-" is standard output
+
+  /// Whether standard output belongs to one of these files.
+  bool takes_stdout() const { return dot == "-" || trace == "-" || json == "-"; }
 };
 
 /// Errors: unknown options (with the nearest one), malformed values, nothing to do.

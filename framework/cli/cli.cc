@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 
 #include "framework/cli/arguments.h"
 #include "framework/cli/describe.h"
@@ -36,7 +35,7 @@ class Session {
  public:
   explicit Session(const Arguments& arguments)
       : arguments_(arguments),
-        terminal_(std::make_shared<Terminal>(arguments.json == "-" ? STDERR_FILENO : STDOUT_FILENO,
+        terminal_(std::make_shared<Terminal>(arguments.takes_stdout() ? STDERR_FILENO : STDOUT_FILENO,
                                              arguments.quiet)) {}
 
   int run() {
@@ -46,13 +45,7 @@ class Session {
     plan_ = *std::move(outcome.plan);
     if (const Status taps = check_taps(arguments_.taps, plan_); !taps.ok()) return fail(kUsage, taps);
     if (arguments_.check || (arguments_.dot && !arguments_.trace)) return look();
-    // Before the work is done.
-    if (const Status drawing = can_draw(); !drawing.ok()) return fail(kFailed, drawing);
-    if (arguments_.json) {
-      auto file = OutputFile::create(*arguments_.json);
-      if (!file.ok()) return fail(kFailed, file.status());
-      json_ = *std::move(file);
-    }
+    if (const Status outputs = check_outputs(); !outputs.ok()) return fail(kFailed, outputs);
     return arguments_.dry_run ? dry_run() : execute();
   }
 
@@ -69,23 +62,27 @@ class Session {
     return kDone;
   }
 
-  Status can_draw() const {
-    if (!arguments_.dot) return {};
-    if (wants_svg())
-      FLOW_TRY(to_svg("digraph {}").status().in(fmt::format("cannot draw '{}'", *arguments_.dot)));
-    return OutputFile::create(*arguments_.dot).status();
+  // Before the work is done.
+  Status check_outputs() const {
+    for (const auto& path : {arguments_.json, arguments_.trace, arguments_.dot}) {
+      if (path) FLOW_TRY(check_output(*path));
+    }
+    return wants_svg() ? svg("digraph {}").status() : Status();
   }
 
-  bool wants_svg() const { return arguments_.dot->ends_with(".svg"); }
+  bool wants_svg() const { return arguments_.dot && arguments_.dot->ends_with(".svg"); }
+
+  Result<std::string> svg(const std::string& dot) const {
+    return to_svg(dot).in(fmt::format("cannot draw '{}'", *arguments_.dot));
+  }
 
   // The drawing of --dot: SVG for a file of that extension, otherwise text for Graphviz.
   Status draw(const Trace* trace) const {
-    FLOW_ASSIGN(const OutputFile file, OutputFile::create(*arguments_.dot));
     std::string text = to_dot(plan_, trace);
     if (wants_svg()) {
-      FLOW_ASSIGN(text, to_svg(text).in(fmt::format("cannot draw '{}'", *arguments_.dot)));
+      FLOW_ASSIGN(text, svg(text));
     }
-    return file.write(text);
+    return write_output(*arguments_.dot, text);
   }
 
   int dry_run() {
@@ -110,9 +107,9 @@ class Session {
     };
     terminal_->on_failure(cancel);
     interrupt_.on_signal(cancel);
-    const Status status = runner->run();
+    Status status = runner->run();
     terminal_->finish();
-    if (const Status trace = write_trace(); !trace.ok()) return finish(kFailed, trace);
+    if (const Status trace = write_trace(); status.ok()) status = trace;
     if (!runner->cancelled()) return finish(status.ok() ? kDone : kFailed, status);
     if (interrupt_.happened()) return finish(kInterrupted, Status::error("interrupted"));
     const Status failure = terminal_->failure();
@@ -125,7 +122,7 @@ class Session {
     std::string summary = summary_text(trace);
     while (summary.ends_with('\n')) summary.pop_back();
     terminal_->note(summary);
-    FLOW_TRY(write_chrome(trace, *arguments_.trace));
+    FLOW_TRY(write_output(*arguments_.trace, to_chrome(trace)));
     return arguments_.dot ? draw(&trace) : Status();
   }
 
@@ -136,8 +133,8 @@ class Session {
     } else if (!status.ok()) {
       print_error(status.message());
     }
-    if (!json_) return code;
-    const Status written = json_->write(json::serialize(result(code, status)) + "\n");
+    if (!arguments_.json) return code;
+    const Status written = write_output(*arguments_.json, json::serialize(result(code, status)) + "\n");
     return written.ok() ? code : fail(code == kDone ? kFailed : code, written);
   }
 
@@ -156,7 +153,6 @@ class Session {
   std::shared_ptr<Terminal> terminal_;
   std::shared_ptr<RunReport> report_ = std::make_shared<RunReport>();
   std::shared_ptr<Recorder> recorder_;
-  std::optional<OutputFile> json_;
   GraphPlan plan_;
   Interrupt interrupt_;
 };
@@ -188,7 +184,7 @@ int guarded_main(int argc, char** argv) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_write_signals();
   try {
     return guarded_main(argc, argv);
   } catch (const std::exception& e) {

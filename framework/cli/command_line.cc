@@ -28,7 +28,10 @@ po::options_description described(std::span<const OptionText> options) {
 
 Status unknown_option(std::span<const OptionText> options, const std::string& name) {
   Texts names;
-  for (const OptionText& o : options) names.push_back(std::string("--") + o.name);
+  for (const OptionText& o : options) {
+    const std::string_view long_name = o.name;
+    names.push_back(fmt::format("--{}", long_name.substr(0, long_name.find(','))));
+  }
   return Status::error(unknown_name("option", name, names));
 }
 

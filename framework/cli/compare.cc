@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <map>
 
 #include "framework/cli/command_line.h"
@@ -26,12 +25,12 @@ constexpr OptionText kOptions[] = {
     {"set-a", "NAME=VALUE", true, "the same in A alone"},
     {"set-b", "NAME=VALUE", true, "the same in B alone"},
     {"port", "PORT", true,
-     "compare the packets of this output, for example layers.3.attention.y; without it all results"},
+     "compare the packets of this output, for example backbone.layers.3.attention.y; without it all results"},
     {"rounds", "N", false, "runs of each pipeline, A and B in turn; times are medians (default 3)"},
     {"quiet", nullptr, false, "no remarks on standard error; errors are still shown"},
     {"json", "FILE", false,
      "write the comparison as JSON; with - the JSON is all that goes to standard output"},
-    {"help", nullptr, false, "this text"},
+    {"help,h", nullptr, false, "this text"},
     {"version", nullptr, false, "print the version"},
 };
 
@@ -134,11 +133,8 @@ class CompareSession {
     for (Side* side : {&a_, &b_}) {
       if (const Status ports = choose_ports(*side); !ports.ok()) return fail(kUsage, ports);
     }
-    std::optional<OutputFile> json;
     if (comparison_.json) {
-      auto file = OutputFile::create(*comparison_.json);
-      if (!file.ok()) return fail(kFailed, file.status());
-      json = *std::move(file);
+      if (const Status json = check_output(*comparison_.json); !json.ok()) return fail(kFailed, json);
     }
     for (int round = 0; round < comparison_.rounds; ++round) {
       for (Side* side : {&a_, &b_}) {
@@ -146,7 +142,7 @@ class CompareSession {
         if (const Status status = execute(*side); !status.ok()) return finish(*side, status);
       }
     }
-    return report(json);
+    return report();
   }
 
  private:
@@ -185,16 +181,16 @@ class CompareSession {
     return kInterrupted;
   }
 
-  int report(const std::optional<OutputFile>& json) const {
+  int report() const {
     const RunDifference results = difference(*a_.log, *b_.log);
     if (comparison_.json != "-") {
       if (const Status shown = print(comparison_text(a_.times, b_.times, results)); !shown.ok()) {
         return fail(kFailed, shown);
       }
     }
-    if (!json) return kDone;
-    const Status written =
-        json->write(boost::json::serialize(comparison_json(a_.times, b_.times, results)) + "\n");
+    if (!comparison_.json) return kDone;
+    const Status written = write_output(
+        *comparison_.json, boost::json::serialize(comparison_json(a_.times, b_.times, results)) + "\n");
     return written.ok() ? kDone : fail(kFailed, written);
   }
 
@@ -217,7 +213,7 @@ int guarded_compare(int argc, char** argv) {
 }  // namespace
 
 int run_compare_command_line(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_write_signals();
   try {
     return guarded_compare(argc, argv);
   } catch (const std::exception& e) {

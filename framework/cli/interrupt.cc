@@ -48,4 +48,9 @@ void Interrupt::watch() {
   }
 }
 
+void ignore_write_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace flow::cli

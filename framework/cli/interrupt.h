@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM: the first one ends the run cleanly, the second one the process.
+// Signals. SIGINT and SIGTERM: the first one ends the run cleanly, the second one the process.
 #pragma once
 
 #include <atomic>
@@ -32,5 +32,8 @@ class Interrupt {
   std::atomic<bool> stopping_{false};
   std::thread watcher_;
 };
+
+/// A reader that has gone (SIGPIPE) and a file that may not grow (SIGXFSZ) fail the write, not the process.
+void ignore_write_signals();
 
 }  // namespace flow::cli

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "framework/cli/files.h"
+#include "framework/core/output_file.h"
 
 namespace flow::cli {
 namespace {

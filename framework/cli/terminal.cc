@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "framework/cli/files.h"
+#include "framework/core/output_file.h"
 
 namespace flow::cli {
 

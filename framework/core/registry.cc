@@ -63,6 +63,11 @@ const TapFormat* Registry::tap_format(std::string_view extension) const {
       std::find_if(taps_.begin(), taps_.end(), [&](const TapFormat& f) { return f.extension == extension; });
   return it == taps_.end() ? nullptr : &*it;
 }
+std::vector<std::string> Registry::tap_extensions() const {
+  std::vector<std::string> extensions;
+  for (const TapFormat& format : taps_) extensions.push_back(format.extension);
+  return extensions;
+}
 std::vector<const StageInfo*> Registry::stages() const {
   return sorted(stages_);
 }

@@ -24,7 +24,8 @@ class TapWriter {
   virtual ~TapWriter() = default;
   /// Adds one packet's arrays. `prefix` (for example "3.") tells packets of one port apart.
   virtual Status add(const std::string& prefix, const std::vector<TensorRef>& tensors) = 0;
-  /// Completes the file; nothing is left at the target path unless this succeeds.
+  /// Completes the file; nothing is left at the target path unless this succeeds (OutputFile does that).
+  /// Errors name the file.
   virtual Status close() = 0;
 };
 struct TapFormat {
@@ -46,6 +47,7 @@ class Registry {
   const ServiceInfo* service(std::string_view name) const;
   const ValueInfo* value(std::string_view name) const;
   const TapFormat* tap_format(std::string_view extension) const;
+  std::vector<std::string> tap_extensions() const;
   /// All stages and services, sorted by name.
   std::vector<const StageInfo*> stages() const;
   std::vector<const ServiceInfo*> services() const;

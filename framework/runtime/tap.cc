@@ -1,13 +1,20 @@
 #include "framework/runtime/tap.h"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include "framework/core/names.h"
+#include "framework/core/output_file.h"
 
 namespace flow {
 namespace {
+
+std::string tap_subject(const TapRequest& request) {
+  return fmt::format("tap {}={}", request.port, request.path);
+}
 
 constexpr std::string_view kInput = "packet";
 
@@ -28,16 +35,18 @@ const PortInfo& port_of(const GraphPlan& plan, Output output) {
 Result<const TapFormat*> find_format(const TapRequest& request) {
   const std::string extension = std::filesystem::path(request.path).extension();
   if (const TapFormat* format = Registry::instance().tap_format(extension)) return format;
-  return errorf("no tap format has the extension '{}' of '{}'", extension, request.path);
+  std::vector<std::string> known = Registry::instance().tap_extensions();
+  if (!extension.empty()) return Status::error(unknown_name("tap format", extension, known));
+  return errorf("the name of the file needs an extension: {}", fmt::join(known, ", "));
 }
 
 /// Everything about a request that can be checked before its file is made.
-Status check(const TapRequest& request, const GraphPlan& plan, std::set<std::string>& paths) {
+Status check(const TapRequest& request, const GraphPlan& plan, std::set<std::filesystem::path>& targets) {
   FLOW_ASSIGN(const Output output, find_output(plan, request.port));
   FLOW_TRY(find_format(request).status());
   const PortInfo& port = port_of(plan, output);
   if (!port.type->tensors) return errorf("packets of type {} have no arrays to record", port.type->name);
-  if (!paths.insert(request.path).second) return errorf("two taps write '{}'", request.path);
+  if (!targets.insert(output_target(request.path)).second) return errorf("another tap writes this file");
   return {};
 }
 
@@ -87,7 +96,7 @@ Status Tap::commit() {
   const std::lock_guard lock(mutex_);
   const Status status = writer_->close();
   writer_.reset();
-  return status.in(path_);
+  return status.in(subject_);
 }
 
 void Tap::discard() {
@@ -96,9 +105,9 @@ void Tap::discard() {
 }
 
 Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan) {
-  std::set<std::string> paths;
+  std::set<std::filesystem::path> targets;
   for (const TapRequest& request : requests) {
-    FLOW_TRY(check(request, plan, paths).in(fmt::format("tap {}={}", request.port, request.path)));
+    FLOW_TRY(check(request, plan, targets).in(tap_subject(request)));
   }
   return {};
 }
@@ -114,9 +123,10 @@ Status Taps::attach(const std::vector<TapRequest>& requests, const std::vector<P
   for (const TapRequest& request : requests) {
     FLOW_ASSIGN(const Output output, find_output(plan, request.port));
     FLOW_ASSIGN(const TapFormat* format, find_format(request));
-    FLOW_ASSIGN(auto writer,
-                format->open(request.path).in(fmt::format("tap {}={}", request.port, request.path)));
-    taps_.push_back(std::make_shared<Tap>(request.path, std::move(writer)));
+    const std::string subject = "tap " + request.port;
+    FLOW_TRY(can_write(request.path).in(subject));
+    FLOW_ASSIGN(auto writer, format->open(request.path).in(subject));
+    taps_.push_back(std::make_shared<Tap>(subject, std::move(writer)));
     add({request.port, [tap = taps_.back()](const Packet& packet) { return tap->add(packet); }}, output,
         plan);
   }

@@ -16,8 +16,9 @@ namespace flow {
 /// One file that is being written. Thread-safe. Destroying it without commit() leaves nothing behind.
 class Tap {
  public:
-  Tap(std::string path, std::unique_ptr<TapWriter> writer)
-      : path_(std::move(path)), writer_(std::move(writer)) {}
+  /// `subject`: whom errors name.
+  Tap(std::string subject, std::unique_ptr<TapWriter> writer)
+      : subject_(std::move(subject)), writer_(std::move(writer)) {}
   /// Writes the arrays of a packet under "sequence.step.".
   Status add(const Packet& packet);
   /// Completes the file.
@@ -26,7 +27,7 @@ class Tap {
   void discard();
 
  private:
-  const std::string path_;
+  const std::string subject_;
   std::mutex mutex_;
   std::unique_ptr<TapWriter> writer_;
 };
@@ -46,7 +47,8 @@ Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan
 /// The taps and probes of a run.
 class Taps {
  public:
-  /// Checks the requests and adds a stage for each to `plan`. No file is made before all are checked.
+  /// Checks the requests, also that their files can be written, and adds a stage for each to `plan`. No file
+  /// is made before all requests are checked.
   Status attach(const std::vector<TapRequest>& requests, const std::vector<Probe>& probes, GraphPlan& plan);
   Status commit();
   void discard();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <unordered_map>
 
@@ -157,24 +155,6 @@ class Writer {
 
 std::string to_chrome(const Trace& trace) {
   return Writer(trace).write();
-}
-
-Status write_chrome(const Trace& trace, const std::string& path) {
-  namespace fs = std::filesystem;
-  const std::string text = to_chrome(trace);
-  std::error_code error;
-  // A pipe or a device is written to, not replaced.
-  const bool replace = !fs::exists(path, error) || fs::is_regular_file(path, error);
-  const std::string target = replace ? path + ".part" : path;
-  std::ofstream file(target, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) {
-    if (replace) fs::remove(target, error);
-    return errorf("{}: cannot write the trace", path);
-  }
-  if (replace) fs::rename(target, path, error);
-  return replace && error ? errorf("{}: cannot write the trace: {}", path, error.message()) : Status();
 }
 
 }  // namespace flow

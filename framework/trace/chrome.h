@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "framework/core/status.h"
 #include "framework/trace/recorder.h"
 
 namespace flow {
@@ -11,8 +10,5 @@ namespace flow {
 /// The trace in the Chrome trace event format: a lane for each thread, spans with the nodes' names, arrows
 /// from the sender of a packet to its use, curves of the levels. Times start with the flow graph's run.
 std::string to_chrome(const Trace& trace);
-
-/// Writes to_chrome() to a file, which appears only when it is complete, or to a pipe or device.
-Status write_chrome(const Trace& trace, const std::string& path);
 
 }  // namespace flow

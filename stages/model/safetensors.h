@@ -10,12 +10,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "framework/core/output_file.h"
 #include "framework/core/status.h"
 #include "stages/model/dtype.h"
 
@@ -94,14 +96,11 @@ flow::Result<SafetensorsHeader> read_safetensors_header(const std::filesystem::p
 flow::Result<SafetensorsHeader> read_safetensors_header(const InputFile& file, HeaderOptions options = {});
 
 /// Writes one safetensors file: declare every tensor, then append the payload in the declared order in
-/// pieces of any size, then commit. Data goes to a temporary file beside the target, which is renamed
-/// on commit; without a commit (an error, a full disk, destruction) nothing is left behind.
+/// pieces of any size, then commit. Without a commit (an error, a full disk, destruction) nothing is left
+/// behind (flow::OutputFile).
 class SafetensorsWriter {
  public:
-  explicit SafetensorsWriter(std::filesystem::path target);
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+  explicit SafetensorsWriter(std::filesystem::path target) : target_(std::move(target)) {}
 
   /// Adds a tensor to the header. Errors: a name used before, a size that overflows, data already written.
   flow::Status declare(std::string_view name, DType dtype, std::span<const std::int64_t> shape);
@@ -123,17 +122,15 @@ class SafetensorsWriter {
 
  private:
   flow::Status start();
-  flow::Status write_all(std::span<const std::byte> bytes);
-  flow::Status io_error(std::string_view what) const;
   std::string header_text() const;
 
-  std::filesystem::path target_, temporary_;
+  std::filesystem::path target_;
   std::function<std::string(std::string)> header_edit_;
   std::map<std::string, std::string> metadata_;
   std::set<std::string, std::less<>> names_;
   std::vector<TensorInfo> tensors_;  ///< offsets relative to the payload
   std::uint64_t declared_ = 0, written_ = 0;
-  int file_ = -1;
+  std::optional<flow::OutputFile> file_;  ///< from the first data on
 };
 
 /// A tensor in memory, to be written.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <boost/json.hpp>
 
 #include "tests/framework/cli_process.h"
@@ -78,11 +80,27 @@ TEST_F(Cli, TellsEveryWrongUseWithCodeTwo) {
       {{"x.yaml", "--tap", "emit.wrd=y.txt"},
        "tap emit.wrd=y.txt: no output 'emit.wrd'; did you mean 'emit.word'?"},
       {{"x.yaml", "--tap", "emit.word=y.png"},
-       "tap emit.word=y.png: no tap format has the extension '.png' of 'y.png'"},
+       "tap emit.word=y.png: no tap format '.png'; known: .txt"},
       {{"y.yaml"}, "no file 'y.yaml'; did you mean 'x.yaml'?"},
       {{"folder"}, "'folder' is a folder, expected a YAML file"},
       {{"--describe", "Emitt"}, "no stage, service or value 'Emitt'; did you mean 'Emit'?"},
-      {{"x.yaml", "--dot", "-", "--json", "-"}, "--json - and --dot - exclude each other"},
+      {{"x.yaml", "--dot", "-", "--json", "-", "--trace", "t"},
+       "--json and --dot both write to standard output"},
+      {{"x.yaml", "--trace", "same", "--json", "./same"}, "--json and --trace both write the file 'same'"},
+      {{"x.yaml", "--json", "j.txt", "--tap", "emit.word=j.txt"},
+       "--json and --tap emit.word both write the file 'j.txt'"},
+      {{"x.yaml", "--tap", "emit.word=a.txt", "--tap", "emit.word=none/../a.txt"},
+       "--tap emit.word and --tap emit.word both write the file 'none/../a.txt'"},
+      {{"x.yaml", "--trace", ""}, "--trace: the name of the file is empty"},
+      {{"x.yaml", "--tap", "emit.word="}, "--tap emit.word: the name of the file is empty"},
+      {{"x.yaml", "--check", "--dry-run"}, "--check and --dry-run exclude each other"},
+      {{"x.yaml", "--check", "--json", "-"}, "--check and --json exclude each other"},
+      {{"x.yaml", "--check", "--trace", "t"}, "--check and --trace exclude each other"},
+      {{"x.yaml", "--dry-run", "--dot", "d"}, "--dry-run and --dot exclude each other"},
+      {{"x.yaml", "--dry-run", "--trace", "t"}, "--dry-run and --trace exclude each other"},
+      {{"x.yaml", "--dry-run", "--tap", "emit.word=y.txt"}, "--dry-run and --tap exclude each other"},
+      {{"x.yaml", "--dot", "d", "--json", "-"}, "--dot without --trace runs nothing that --json could record"},
+      {{"x.yaml", "--version"}, "--version takes no FILE"},
   };
   for (const auto& [arguments, message] : cases) {
     const Finished f = run(arguments);
@@ -186,11 +204,41 @@ TEST_F(Cli, GivesStandardOutputToTheReportAlone) {
   EXPECT_EQ(f.err, "a b c ");
 }
 
-TEST_F(Cli, RefusesAReportThatCannotBeWrittenBeforeItRuns) {
-  const Finished f = run({"x.yaml", "--json", "none/r.json"});
-  EXPECT_EQ(f.code, 1);
-  EXPECT_EQ(f.out, "");
-  EXPECT_EQ(f.err, "error: cannot write 'none/r.json': No such file or directory\n");
+TEST_F(Cli, GivesStandardOutputToTheTraceAlone) {
+  const Finished f = run({"x.yaml", "--trace", "-", "--quiet"});
+  EXPECT_TRUE(boost::json::parse(f.out).as_object().contains("traceEvents"));
+  EXPECT_EQ(f.err, "a b c ");
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
+TEST_F(Cli, RefusesFilesThatCannotBeWrittenBeforeItRuns) {
+  const std::string reason = "cannot write 'none/r.txt': No such file or directory\n";
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"x.yaml", "--json", "none/r.txt"}, "error: " + reason},
+      {{"x.yaml", "--trace", "none/r.txt"}, "error: " + reason},
+      {{"x.yaml", "--trace", "t.json", "--dot", "none/r.txt"}, "error: " + reason},
+      {{"x.yaml", "--tap", "emit.word=none/r.txt"}, "error: tap emit.word: " + reason},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Finished f = run(arguments);
+    EXPECT_EQ(f.code, 1);
+    EXPECT_EQ(f.out, "") << "nothing has run";
+    EXPECT_EQ(f.err, message);
+  }
+}
+
+TEST_F(Cli, FailsWithoutARemainderWhenAFileMayNotGrow) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  Process process({"x.yaml", "--quiet", "--set", "words=a", "--trace", "t.json"}, {.out = "out.txt", .err = "err.txt"});
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(process.wait(), 1);
+  EXPECT_EQ(read_text("err.txt"), "error: cannot write 't.json': File too large\n");
+  for (const auto& file : std::filesystem::directory_iterator(".")) {
+    EXPECT_THAT(file.path().string(), Not(HasSubstr("t.json")));
+  }
 }
 
 TEST_F(Cli, LeavesNoFileBesidesTheReport) {
@@ -260,6 +308,7 @@ TEST_F(Cli, ShowsTheParametersOfAPipeline) {
 
 TEST_F(Cli, ShowsUsageAndVersion) {
   EXPECT_THAT(run({"--help"}).out, StartsWith("usage: dsv41-run FILE"));
+  EXPECT_EQ(run({"-h"}).out, run({"--help"}).out);
   EXPECT_THAT(run({"--version"}).out, MatchesRegex("dsv41-run [0-9.]+\n"));
 }
 
@@ -311,6 +360,18 @@ TEST_F(Cli, EndsCleanlyWhenNobodyReads) {
   ::close(pipe_ends[0]);
   EXPECT_EQ(process.wait(), 0);
   EXPECT_THAT(read_text("stderr.txt"), Not(HasSubstr("error:")));
+}
+
+TEST_F(Cli, EndsCleanlyWhenNobodyReadsAReportOrADrawing) {
+  for (const char* option : {"--json", "--dot", "--trace"}) {
+    int pipe_ends[2];
+    ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
+    ::close(pipe_ends[0]);
+    Process process({"x.yaml", option, "-", "--quiet"}, {.out_fd = pipe_ends[1]});
+    ::close(pipe_ends[1]);
+    EXPECT_EQ(process.wait(), 0) << option;
+    EXPECT_THAT(read_text("stderr.txt"), Not(HasSubstr("error:"))) << option;
+  }
 }
 
 TEST_F(Cli, FailsWhenStandardOutputIsFull) {

@@ -88,17 +88,24 @@ TEST_F(RuntimeTap, NamesTheNearestPortOfAnUnknownOneBeforeAnythingRuns) {
 
 TEST_F(RuntimeTap, RefusesAFormatThatNobodyWrites) {
   EXPECT_EQ(run_tapped({{"relay.out", "x.csv"}}).message(),
-            "tap relay.out=x.csv: no tap format has the extension '.csv' of 'x.csv'");
+            "tap relay.out=x.csv: no tap format '.csv'; known: .mem");
+  EXPECT_EQ(run_tapped({{"relay.out", "x"}}).message(),
+            "tap relay.out=x: the name of the file needs an extension: .mem");
 }
 
 TEST_F(RuntimeTap, RefusesTwoTapsOfOneFile) {
-  EXPECT_EQ(run_tapped({{"relay.out", "x.mem"}, {"layers.0.source.out", "x.mem"}}).message(),
-            "tap layers.0.source.out=x.mem: two taps write 'x.mem'");
+  for (const char* same : {"x.mem", "./x.mem", "none/../x.mem"}) {
+    EXPECT_EQ(run_tapped({{"relay.out", "x.mem"}, {"layers.0.source.out", same}}).message(),
+              fmt::format("tap layers.0.source.out={}: another tap writes this file", same));
+  }
 }
 
 TEST_F(RuntimeTap, ReportsAFileThatCannotBeMade) {
   EXPECT_EQ(run_tapped({{"relay.out", "open fails.mem"}}).message(),
-            "tap relay.out=open fails.mem: open fails.mem: Permission denied");
+            "tap relay.out: open fails.mem: Permission denied");
+  EXPECT_EQ(run_tapped({{"relay.out", "none/x.mem"}}).message(),
+            "tap relay.out: cannot write 'none/x.mem': No such file or directory");
+  EXPECT_EQ(bodies, 0) << "nothing has run";
 }
 
 TEST_F(RuntimeTap, EndsTheRunWhenAWriteFailsAndLeavesNoFile) {
@@ -109,7 +116,7 @@ TEST_F(RuntimeTap, EndsTheRunWhenAWriteFailsAndLeavesNoFile) {
 
 TEST_F(RuntimeTap, FailsTheRunWhenTheFileCannotBeCompleted) {
   EXPECT_EQ(run_tapped({{"relay.out", "close fails.mem"}}).message(),
-            "close fails.mem: No space left on device");
+            "tap relay.out: No space left on device");
   EXPECT_THAT(files, IsEmpty());
 }
 

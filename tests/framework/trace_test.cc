@@ -181,17 +181,6 @@ TEST(ChromeTrace, DrawsLevelsAsCurves) {
   EXPECT_EQ(curves[0].at("args").at("value"), 0.5);
 }
 
-TEST(ChromeTrace, LeavesNoFileWhenItCannotBeWritten) {
-  EXPECT_THAT(flow::write_chrome(example(), "/nonexistent/trace.json").message(),
-              HasSubstr("/nonexistent/trace.json: cannot write"));
-  EXPECT_THAT(flow::write_chrome(example(), "/dev/full").message(), HasSubstr("cannot write"));
-  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full")) << "a device was replaced";
-  const std::string path = testing::TempDir() + "/trace.json";
-  ASSERT_TRUE(flow::write_chrome(example(), path).ok());
-  EXPECT_TRUE(std::filesystem::exists(path));
-  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
-}
-
 /// source -> slow (I/O), join; the join counts and times something. It is fed before slow is.
 Trace recorded() {
   TestGraph graph;

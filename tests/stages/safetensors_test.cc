@@ -351,10 +351,10 @@ TEST(SafetensorsWriter, NamesTheFileWhenTheDiskIsFullAndLeavesNothing) {
   const flow::Status status = write_safetensors(dir / "big.safetensors", tensors);
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("big.safetensors: cannot write: "), HasSubstr("too large")));
+  EXPECT_THAT(status.message(), testing::MatchesRegex("cannot write '.*/big.safetensors': File too large"));
   EXPECT_EQ(dir.entries(), 0u);
-  EXPECT_THAT(write_safetensors("/nowhere/x.safetensors", tensors).message(),
-              HasSubstr("/nowhere/x.safetensors: cannot create: No such file or directory"));
+  EXPECT_EQ(write_safetensors("/nowhere/x.safetensors", tensors).message(),
+            "cannot write '/nowhere/x.safetensors': No such file or directory");
 }
 
 TEST(DType, KnowsTheSizeOfEverySpelling) {
