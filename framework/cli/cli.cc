@@ -11,6 +11,7 @@
 #include "framework/cli/graphviz.h"
 #include "framework/cli/interrupt.h"
 #include "framework/cli/terminal.h"
+#include "framework/core/exception.h"
 #include "framework/runtime/runner.h"
 #include "framework/runtime/tap.h"
 #include "framework/trace/chrome.h"
@@ -28,6 +29,11 @@ json::object plan_json(const PlanLine& line) {
           {"resident_bytes", line.resident_bytes},
           {"read_bytes", line.read_bytes},
           {"step_read_bytes", line.step_read_bytes}};
+}
+
+// "1 stage", "2 stages".
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // One invocation of the tool that has a graph to work on.
@@ -56,8 +62,8 @@ class Session {
       if (const Status drawn = draw(nullptr); !drawn.ok()) return fail(kFailed, drawn);
     }
     if (arguments_.check) {
-      terminal_->note(fmt::format("{}: ok, {} stages, {} services", plan_.file, plan_.nodes.size(),
-                                  plan_.services.size()));
+      terminal_->note(fmt::format("{}: ok, {}, {}", plan_.file, counted(plan_.nodes.size(), "stage"),
+                                  counted(plan_.services.size(), "service")));
     }
     return kDone;
   }
@@ -187,8 +193,8 @@ int run_command_line(int argc, char** argv) {
   ignore_write_signals();
   try {
     return guarded_main(argc, argv);
-  } catch (const std::exception& e) {
-    return fail(kFailed, errorf("{}", e.what()));
+  } catch (...) {
+    return fail(kFailed, exception_status());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "framework/cli/terminal.h"
 #include "framework/config/load.h"
 #include "framework/core/data_dirs.h"
+#include "framework/core/exception.h"
 #include "framework/runtime/runner.h"
 #include "framework/runtime/tap.h"
 
@@ -48,11 +49,12 @@ std::string usage() {
 }
 
 /// "A.yaml+o.yaml" as files.
-std::vector<std::string> split(const std::string& text) {
+Result<std::vector<std::string>> split(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('+', begin), text.size());
     parts.push_back(text.substr(begin, end - begin));
+    if (parts.back().empty()) return errorf("'{}': expected PIPELINE or PIPELINE+OVERLAY+...", text);
     begin = end + 1;
   }
   return parts;
@@ -87,21 +89,20 @@ std::function<Result<std::string>(const std::string&)> shared_reader() {
 
 Result<Comparison> read_comparison(const CommandLine& line) {
   if (line.files().size() != 2) {
-    return errorf("{} pipelines are given instead of two; --help shows the usage", line.files().size());
+    return errorf("two pipelines are needed, found {}; --help shows the usage", line.files().size());
   }
   Comparison c;
-  c.a.files = split(line.files()[0]);
-  c.b.files = split(line.files()[1]);
-  if (c.b.files[0].empty()) {
-    c.b.files.erase(c.b.files.begin());
-    c.b.files.insert(c.b.files.begin(), c.a.files.begin(), c.a.files.end());
-  }
+  const std::string &a = line.files()[0], &b = line.files()[1];
+  FLOW_ASSIGN(c.a.files, split(a));
+  FLOW_ASSIGN(c.b.files, split(b.starts_with('+') ? a + b : b));
   FLOW_ASSIGN(c.a.sets, line.pairs("set", "NAME=VALUE"));
   c.b.sets = c.a.sets;
   FLOW_ASSIGN(const auto only_a, line.pairs("set-a", "NAME=VALUE"));
   FLOW_ASSIGN(const auto only_b, line.pairs("set-b", "NAME=VALUE"));
   c.a.sets.insert(c.a.sets.end(), only_a.begin(), only_a.end());
   c.b.sets.insert(c.b.sets.end(), only_b.begin(), only_b.end());
+  for (const auto& [name, value] : only_a) c.a.set_options[name] = "--set-a";
+  for (const auto& [name, value] : only_b) c.b.set_options[name] = "--set-b";
   c.a.data_dirs = c.b.data_dirs = data_dirs();
   const auto reader =
       std::make_shared<std::function<Result<std::string>(const std::string&)>>(shared_reader());
@@ -157,7 +158,7 @@ class CompareSession {
 
   Status choose_ports(Side& side) const {
     side.ports = comparison_.ports.empty() ? result_ports(side.plan) : comparison_.ports;
-    for (const std::string& port : side.ports) FLOW_TRY(find_output(side.plan, port).status().in("--port"));
+    for (const std::string& port : side.ports) FLOW_TRY(check_recordable(side.plan, port).in("--port"));
     return {};
   }
 
@@ -216,8 +217,8 @@ int run_compare_command_line(int argc, char** argv) {
   ignore_write_signals();
   try {
     return guarded_compare(argc, argv);
-  } catch (const std::exception& e) {
-    return fail(kFailed, errorf("{}", e.what()));
+  } catch (...) {
+    return fail(kFailed, exception_status());
   }
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "framework/config/expression.h"
+#include "framework/config/utf8.h"
 #include "framework/core/names.h"
 #include "framework/core/units.h"
 
@@ -14,7 +16,20 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Rows with aligned columns, indented by two; the last column is not padded.
+constexpr std::size_t kLineWidth = 100, kLeastWidth = 30, kLongestDefault = 32;
+
+// The text in lines of at most `width` bytes, where its words allow that.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+// Rows with aligned columns, indented by two; the last column is wrapped.
 std::string table(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
@@ -24,8 +39,13 @@ std::string table(const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("  {:<{}}", row[i], widths[i]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("  {:<{}}", row[i], widths[i]);
+    const std::size_t indent = line.size() + 2;
+    for (const std::string& part : wrapped(row.back(), std::max(kLeastWidth, kLineWidth - std::min(indent, kLineWidth)))) {
+      line += std::string(indent - line.size(), ' ') + part;
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      line.clear();
+    }
   }
   return text;
 }
@@ -71,7 +91,8 @@ std::string default_text(const OptionInfo& option) {
   if (option.type == OptionType::bytes && option.default_value.is_number()) {
     return bytes_text(option.default_value.to_number<std::uint64_t>());
   }
-  return config::shown(option.default_value);
+  const std::string text = config::shown(option.default_value);
+  return text.size() <= kLongestDefault ? text : fmt::format("{}...", config::utf8_prefix(text, kLongestDefault - 3));
 }
 
 std::vector<Row> option_rows(const std::vector<OptionInfo>& options) {

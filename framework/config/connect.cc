@@ -27,16 +27,16 @@ class NodeConnector {
 
   void connect(const Binding& binding) {
     const int input = node_.stage->input(binding.port);
+    if (input < 0) return;
     std::size_t edges = 0;
     bool unknown = false;
     for (const Ref& ref : binding.refs) {
       const auto sources = resolver_.resolve(*instance_.parent, ref, instance_.subject);
       unknown = unknown || !sources;
-      if (input < 0 || !sources) continue;
+      if (!sources) continue;
       edges += sources->size();
       for (const Source& source : *sources) unknown = !add_edge(input, source, ref.where) || unknown;
     }
-    if (input < 0) return;
     const PortInfo& port = node_.stage->inputs[static_cast<std::size_t>(input)];
     if (edges > 1 && port.arity != Arity::many) {
       fail(binding.where, fmt::format("input '{}' takes one edge, found {}", port.name, edges));
@@ -56,6 +56,7 @@ class NodeConnector {
     if (source.feedback && node_.stage->policy == InputPolicy::all) {
       fail(where, fmt::format("input '{}' cannot be fed back: {} waits for all of its inputs", port.name,
                               node_.stage->name));
+      return false;
     }
     node_.inputs.push_back({input, source.node, source.output, source.feedback, where});
     return true;
@@ -66,6 +67,7 @@ class NodeConnector {
     const auto is_this = [&](const EdgePlan& e) { return e.input == input; };
     const bool unknown = std::find(unknown_.begin(), unknown_.end(), input) != unknown_.end();
     if (port.arity == Arity::optional || unknown) return;
+    if (instance_.unsure && !instance_.input(port.name)) return;
     if (std::any_of(node_.inputs.begin(), node_.inputs.end(), is_this)) return;
     const Binding* binding = instance_.input(port.name);
     const bool written = binding && !binding->refs.empty();

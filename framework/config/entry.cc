@@ -14,14 +14,14 @@ Ref read_ref(const YamlNode& node, const Reading& reading) {
   Ref ref{{}, node.where};
   const YamlNode* text = &node;
   if (node.is_map()) {
-    check_keys(node, {"from", "feedback"}, reading.subject, reading.errors);
+    const bool known = check_keys(node, {"from", "feedback"}, reading.subject, reading.errors);
     text = node.find("from");
     if (const YamlNode* mark = node.find("feedback")) {
       const auto feedback = read_condition(*mark, reading.scope);
       if (!feedback.ok()) reading.fail(mark->where, feedback.status().in("feedback").message());
       ref.feedback = feedback.ok() && feedback->value_or(false);
     }
-    if (!text) reading.fail(node.where, "a reference needs 'from'");
+    if (!text && known) reading.fail(node.where, "a reference needs 'from'");
   }
   const auto read = read_entry_text(text, "reference", reading);
   ref.unknown = !read;
@@ -165,13 +165,16 @@ std::optional<Repeat> read_repeat(const YamlNode& node, std::size_t room, const 
     reading.fail(node.where, fmt::format("repeat: expected {{var, count or over}}, found {}", node.shown()));
     return std::nullopt;
   }
-  check_keys(node, {"var", "count", "over", "carry"}, reading.subject, reading.errors);
+  if (!check_keys(node, {"var", "count", "over", "carry"}, reading.subject, reading.errors)) return std::nullopt;
   const YamlNode* variable = node.find("var");
   const YamlNode* count = node.find("count");
   const YamlNode* over = node.find("over");
-  if (!variable || !is_identifier(variable->text)) {
-    reading.fail(variable ? variable->where : node.where,
-                 "repeat: 'var' names a variable, for example layer");
+  if (!variable) {
+    reading.fail(node.where, "repeat: 'var' names a variable, for example layer");
+    return std::nullopt;
+  }
+  if (const Status name = check_variable(variable->text); !name.ok()) {
+    reading.fail(variable->where, name.in("repeat: var").message());
     return std::nullopt;
   }
   if ((count == nullptr) == (over == nullptr)) {

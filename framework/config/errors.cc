@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "framework/config/utf8.h"
+
 namespace flow::config {
 namespace {
 
@@ -22,9 +24,7 @@ std::string printable(std::string_view text) {
     }
   }
   if (line.size() <= kLongestLine) return line;
-  std::size_t end = kLongestLine;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-  return line.substr(0, end) + "...";
+  return std::string(utf8_prefix(line, kLongestLine)) + "...";
 }
 
 }  // namespace

@@ -236,6 +236,14 @@ std::vector<std::string> Scope::names() const {
   return names;
 }
 
+Status check_variable(std::string_view name) {
+  if (!is_identifier(name)) return errorf("the name has letters, digits and '_' only, and begins with a letter");
+  for (const std::string_view word : {"or", "and", "not", "contains", "true", "false"}) {
+    if (name == word) return errorf("'{}' is a word of expressions and names nothing else", name);
+  }
+  return {};
+}
+
 Result<Value> evaluate(std::string_view expression, const Scope& scope) {
   FLOW_ASSIGN(const Expression tree, parse_expression(expression));
   return Evaluator(scope).value(tree);

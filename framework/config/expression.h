@@ -41,6 +41,9 @@ class Scope {
   std::map<std::string, Value, std::less<>> values_;
 };
 
+/// Whether something may have this name in expressions: letters, digits and '_', and no word of theirs.
+Status check_variable(std::string_view name);
+
 /// Evaluates an expression (the text between "${" and "}"). Errors: syntax, unknown name, wrong types,
 /// overflow, division by zero, index out of range; the message has no location.
 Result<Value> evaluate(std::string_view expression, const Scope& scope);

@@ -20,12 +20,16 @@ std::string stage_subject(const std::string& name, const std::string& type = {})
   return type.empty() ? fmt::format("stage '{}'", name) : fmt::format("stage '{}' ({})", name, type);
 }
 
-void check_ports(const std::vector<Binding>& bindings, const std::vector<std::string>& known,
-                 const Reading& reading) {
-  for (const Binding& b : bindings) {
+void check_ports(Instance& made, const std::vector<std::string>& known, const Reading& reading) {
+  for (const Binding& b : made.inputs) {
     if (std::find(known.begin(), known.end(), b.port) != known.end()) continue;
     reading.fail(b.where, unknown_name("input", b.port, known));
+    made.unsure = true;
   }
+}
+
+bool is_map_or_absent(const YamlNode* node) {
+  return !node || node->is_map();
 }
 
 // The inputs of `in`, then the carried ones.
@@ -66,6 +70,23 @@ std::vector<Binding> from_predecessor(const std::vector<Binding>& carry, const s
   return bindings;
 }
 
+std::string no_stage_type(const std::string& name) {
+  const Registry& registry = Registry::instance();
+  if (registry.service(name)) return fmt::format("'{}' is a service; it is declared in 'services'", name);
+  if (registry.value(name)) return fmt::format("'{}' is a value; it is declared in 'values'", name);
+  return unknown_name("stage type", name, names_of(registry.stages()));
+}
+
+// The first key that only pipelines have; nullptr in a composite.
+const YamlMember* pipeline_key(const YamlNode& file) {
+  for (const YamlMember& m : file.members) {
+    for (const char* key : {"base", "plugins", "runtime", "values", "services"}) {
+      if (m.key == key) return &m;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void Flattener::run(const YamlNode& pipeline, const Scope& scope, FlatGraph& graph) {
@@ -87,6 +108,7 @@ void Flattener::add_body(const YamlNode* stages, const Location& where, const Sc
 
 void Flattener::add_entry(const YamlNode& node, const Scope& scope, const std::string& prefix, Body& body) {
   const YamlNode* name = node.find("name");
+  body.unsure = body.unsure || !name || !is_name(name->text);
   if (!name) return errors_.add(node.where, "", "a stage is a map with a name");
   const std::string full_name = prefix + name->text;
   if (!is_name(name->text)) {
@@ -154,14 +176,14 @@ void Flattener::make_stage(const YamlNode& node, const Copy& copy, Instance& mad
   if (!type_name) return;
   const StageInfo* info = Registry::instance().stage(*type_name);
   if (!info) {
-    return errors_.add(type.where, stage_subject(copy.name),
-                       unknown_name("stage type", *type_name, names_of(Registry::instance().stages())));
+    return errors_.add(type.where, stage_subject(copy.name), no_stage_type(*type_name));
   }
   made.subject = stage_subject(copy.name, info->name);
   const Reading reading{copy.scope, made.subject, errors_};
   check_keys(node, kStageKeys, made.subject, errors_);
   made.inputs = all_inputs(node, copy.carried, reading);
-  check_ports(made.inputs, names_of(info->inputs), reading);
+  made.unsure = !is_map_or_absent(node.find("in"));
+  check_ports(made, names_of(info->inputs), reading);
   const YamlNode options = options_of(node, reading);
   if (const auto left_out = is_left_out(node, reading); !left_out || *left_out) {
     if (left_out) made.kind = Instance::Kind::left_out;
@@ -188,6 +210,7 @@ void Flattener::make_composite(const YamlNode& node, const Copy& copy, Instance&
   const Reading reading{copy.scope, made.subject, errors_};
   check_keys(node, kGraphKeys, made.subject, errors_);
   made.inputs = all_inputs(node, copy.carried, reading);
+  made.unsure = !is_map_or_absent(node.find("in"));
   const std::optional<bool> left_out = is_left_out(node, reading);
   if (left_out && *left_out) made.kind = Instance::Kind::left_out;
   if (!left_out || *left_out) return;
@@ -217,18 +240,25 @@ const YamlNode* Flattener::load_composite(const YamlNode& graph, const std::stri
   }
   const auto file = files_.load(*path);
   if (!file.ok()) errors_.add(graph.where, subject, file.status());
-  return file.ok() ? *file : nullptr;
+  if (!file.ok() || !*file) return nullptr;
+  if (const YamlMember* key = pipeline_key(**file)) {
+    errors_.add(graph.where, subject,
+                fmt::format("'{}' is a pipeline, not a composite: it has '{}'", name, key->key));
+    return nullptr;
+  }
+  return *file;
 }
 
 void Flattener::make_composite_body(const YamlNode& node, const YamlNode& file, const Copy& copy,
                                     Instance& made) {
   check_keys(file, kCompositeKeys, "", errors_);
+  check_doc(file, "", errors_);
   made.kind = Instance::Kind::composite;
   made.body = std::make_unique<Body>();
   made.body->owner = &made;
   made.body->inputs = read_input_decls(file.find("inputs"), types_, errors_);
   graph_->composites.push_back(&made);
-  check_ports(made.inputs, names_of(made.body->inputs), {copy.scope, made.subject, errors_});
+  check_ports(made, names_of(made.body->inputs), {copy.scope, made.subject, errors_});
   const Scope scope = composite_scope(node, file, copy, made);
   made.body->outputs = read_output_decls(file.find("outputs"), {scope, "outputs", errors_});
   add_body(file.find("stages"), file.where, scope, copy.name + ".", *made.body);

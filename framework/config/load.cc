@@ -6,6 +6,7 @@
 
 #include "framework/config/connect.h"
 #include "framework/config/params.h"
+#include "framework/core/exception.h"
 #include "framework/runtime/plugin.h"
 
 namespace flow {
@@ -51,13 +52,14 @@ class Loader {
     for (const std::string& name : Registry::instance().conflicts()) {
       errors_.add({}, "", fmt::format("'{}' is registered twice", name));
     }
-    load_plugins();
+    if (!load_plugins()) return;
     decls_ = read_param_decls(source_->root.find("params"), errors_);
     set_params(decls_, params_from_text(decls_, request, errors_), params_, errors_);
+    ready_ = true;
   }
 
   LoadOutcome graph() {
-    if (!source_) return {std::nullopt, errors_.lines()};
+    if (!ready_) return {std::nullopt, errors_.lines()};
     GraphPlan plan;
     plan.file = source_->root.where.file;
     require_params();
@@ -88,16 +90,20 @@ class Loader {
  private:
   const YamlNode* section(std::string_view name) const { return source_->root.find(name); }
 
-  void load_plugins() {
+  // False when a type may be missing for want of its plugin.
+  bool load_plugins() {
     const YamlNode* plugins = section("plugins");
-    if (!plugins) return;
+    if (!plugins) return true;
     if (!plugins->is_list()) {
       errors_.add(plugins->where, "plugins", fmt::format("expected a list, found {}", plugins->shown()));
     }
+    bool loaded = true;
     for (const YamlNode& plugin : plugins->items) {
       const Status status = load_plugin(plugin_path(plugin));
       if (!status.ok()) errors_.add(plugin.where, "", status);
+      loaded = loaded && status.ok();
     }
+    return loaded;
   }
 
   void require_params() {
@@ -128,6 +134,7 @@ class Loader {
   std::vector<ParamDecl> decls_;
   Scope values_;
   Scope params_{&values_};
+  bool ready_ = false;  // for what comes after the params
 };
 
 }  // namespace
@@ -135,16 +142,16 @@ class Loader {
 LoadOutcome load_graph(const LoadRequest& request) {
   try {
     return Loader(request).graph();
-  } catch (const std::exception& e) {
-    return {std::nullopt, {fmt::format("while loading the graph: {}", e.what())}};
+  } catch (...) {
+    return {std::nullopt, {exception_status().in("while loading the graph").message()}};
   }
 }
 
 Result<PipelineHelp> describe_pipeline(const LoadRequest& request) {
   try {
     return Loader(request).help();
-  } catch (const std::exception& e) {
-    return errorf("while loading the graph: {}", e.what());
+  } catch (...) {
+    return exception_status().in("while loading the graph");
   }
 }
 

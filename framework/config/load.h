@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ struct LoadRequest {
   std::vector<std::pair<std::string, std::string>> sets = {};   ///< --set: parameter, text of its value
   std::vector<std::pair<std::string, std::string>> swaps = {};  ///< --swap: pattern of names, stage type
   std::vector<std::filesystem::path> data_dirs = {};            ///< folders with graphs/ and pipelines/
+  /// Which option gave a parameter its value, for messages, where that is not --set.
+  std::map<std::string, std::string> set_options = {};
   /// The text that a text of `sets` stands for, such as the content of a file. Not asked for parameters
   /// that are paths. Null: the text itself.
   std::function<Result<std::string>(const std::string& text)> read_set = nullptr;

@@ -119,6 +119,10 @@ class OverlayMerger {
                   fmt::format("expected a map, found {}", fields.shown()));
       return;
     }
+    if (fields.members.empty()) {
+      errors_.add(where, fmt::format("stage '{}'", name), "nothing is changed; a name alone says nothing");
+      return;
+    }
     const bool complete = fields.find("stage") || fields.find("graph");
     if (!complete || !is_name(name) || stage_names_.contains(name)) {
       base_.patches.add(name, fields, where);
@@ -162,14 +166,36 @@ bool load_with_bases(const Result<std::string>& path, const Location& named_at, 
   return load_with_bases(files.find_base(base->text, *path), base->where, files, errors, chain);
 }
 
-void check_base(const YamlNode& root, Errors& errors) {
+// Whether a file changes stages instead of listing them.
+bool is_overlay(const YamlNode& root) {
+  const YamlNode* stages = root.find("stages");
+  if (!stages) {
+    return std::any_of(root.members.begin(), root.members.end(), [](const YamlMember& m) {
+      return m.key == "params" || m.key == "values" || m.key == "services" || m.key == "runtime";
+    });
+  }
+  return stages->is_map() && std::none_of(stages->members.begin(), stages->members.end(), [](const YamlMember& m) {
+           return m.value.find("stage") || m.value.find("graph");
+         });
+}
+
+// False when the file cannot be run as a pipeline at all.
+bool check_base(const YamlNode& root, Errors& errors) {
   for (const YamlMember& m : root.members) {
-    if (m.key == "inputs" || m.key == "outputs") {
-      errors.add(m.where, "", "this file is a composite, it runs only as a part of a pipeline");
-      return;
-    }
+    if (m.key != "inputs" && m.key != "outputs") continue;
+    errors.add(m.where, "", "this file is a composite, it runs only as a part of a pipeline");
+    return false;
+  }
+  if (is_overlay(root)) {
+    errors.add(root.where, "",
+               fmt::format("this file is an overlay, it runs only after the pipeline that it changes, for "
+                           "example: dsv41-run greedy {}",
+                           root.where.file));
+    return false;
   }
   check_keys(root, kPipelineKeys, "", errors);
+  check_doc(root, "", errors);
+  return true;
 }
 
 }  // namespace
@@ -224,7 +250,7 @@ std::optional<PipelineSource> read_pipeline(const LoadRequest& request, Files& f
     documents.insert(documents.end(), chain.begin(), chain.end());
   }
   PipelineSource source{*documents[0], {}};
-  check_base(source.root, errors);
+  if (!check_base(source.root, errors)) return std::nullopt;
   for (std::size_t i = 1; i < documents.size(); ++i) OverlayMerger(source, errors).merge(*documents[i]);
   for (const auto& [pattern, type] : request.swaps) source.patches.add_swap(pattern, type);
   return source;

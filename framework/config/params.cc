@@ -47,13 +47,14 @@ class DeclReader {
     decl_.where = entry_.where;
     decl_.info.name = entry_.key;
     const YamlNode& map = entry_.value;
-    if (!is_identifier(entry_.key)) {
-      fail(entry_.where, "the name of a param has letters, digits and '_' only");
+    if (const Status name = check_variable(entry_.key); !name.ok()) {
+      fail(entry_.where, name.message());
     } else if (!map.is_map()) {
       fail(map.where, fmt::format("expected a map with type, default, min, max, choices and doc, found {}",
                                   map.shown()));
     } else if (read_type()) {
       check_keys(map, {"type", "default", "min", "max", "choices", "doc"}, subject_, errors_);
+      check_doc(map, subject_, errors_);
       read_members();
     }
     return std::move(decl_);
@@ -96,6 +97,9 @@ class DeclReader {
     info.required = decl_.fallback.is_null();
     info.min = bound("min");
     info.max = bound("max");
+    if (info.min && info.max && *info.min > *info.max) {
+      fail(entry_.value.find("min")->where, fmt::format("min {} is above max {}", *info.min, *info.max));
+    }
     info.doc = doc_text(entry_.value);
     info.set = [type = info.type, allowed = read_choices()](void*, const json::value& value) -> Status {
       FLOW_TRY(check_type(type, value));
@@ -121,6 +125,8 @@ class DeclReader {
     const YamlNode* list = entry_.value.find("choices");
     if (list && !list->is_list()) {
       fail(list->where, fmt::format("choices: expected a list, found {}", list->shown()));
+    } else if (list && list->items.empty()) {
+      fail(list->where, "choices: the list is empty, so that no value is allowed");
     }
     for (const YamlNode& item : list ? list->items : std::vector<YamlNode>()) {
       const auto value = literal(item, "choices");
@@ -197,7 +203,8 @@ GivenParams params_from_text(const std::vector<ParamDecl>& decls, const LoadRequ
                              Errors& errors) {
   GivenParams given;
   for (const auto& [name, text] : request.sets) {
-    const Location where{fmt::format("--set {}", name)};
+    const auto option = request.set_options.find(name);
+    const Location where{fmt::format("{} {}", option == request.set_options.end() ? "--set" : option->second, name)};
     const ParamDecl* decl = find_decl(decls, name);
     if (!decl) {
       errors.add(where, "", unknown_name("param", name, param_names(decls)));

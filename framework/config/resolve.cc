@@ -75,7 +75,9 @@ std::optional<Sources> Resolver::resolve(const Body& body, const Binding& bindin
 Resolver::Found Resolver::find(const Body& body, std::string_view text) {
   if (text.starts_with('$')) return find_input(body, text.substr(1));
   const auto end = text.find_first_of(".[");
-  if (end == std::string_view::npos || !is_name(text.substr(0, end))) return malformed(text);
+  if (end == std::string_view::npos || !is_name(text.substr(0, end))) {
+    return body.unsure ? Found(std::optional<Sources>()) : malformed(text);
+  }
   return find_in_entry(body, text.substr(0, end), text.substr(end));
 }
 
@@ -91,6 +93,7 @@ Resolver::Found Resolver::find_input(const Body& body, std::string_view name) {
 Resolver::Found Resolver::find_in_entry(const Body& body, std::string_view name, std::string_view rest) {
   const auto found = body.entries.find(name);
   if (found == body.entries.end()) {
+    if (body.unsure) return std::optional<Sources>();
     std::vector<std::string> names;
     for (const auto& [known, unused] : body.entries) names.push_back(known);
     return Status::error(unknown_name("stage", name, names));
@@ -207,6 +210,7 @@ bool Resolver::check_input(const Instance& composite, const InputDecl& decl, con
     errors_.add(where, composite.subject, fmt::format("input '{}' {}", decl.name, message));
     return false;
   };
+  if (sources.empty() && composite.unsure && !composite.input(decl.name)) return false;
   if (sources.empty() && decl.arity != Arity::optional) return fail("is not connected");
   if (sources.size() > 1 && decl.arity != Arity::many) {
     return fail(fmt::format("takes one edge, found {}", sources.size()));

@@ -5,6 +5,7 @@
 #include "framework/config/order.h"
 #include "framework/config/params.h"
 #include "framework/config/substitution.h"
+#include "framework/core/exception.h"
 #include "framework/core/names.h"
 
 namespace flow::config {
@@ -51,8 +52,8 @@ std::string type_named(std::type_index type) {
 Result<boost::json::object> guarded_load(const ValueInfo& info, const void* options) {
   try {
     return info.load(options);
-  } catch (const std::exception& e) {
-    return Status::error(e.what());
+  } catch (...) {
+    return exception_status();
   }
 }
 
@@ -73,8 +74,8 @@ void load_values(const YamlNode* section, const Scope& params, Scope& values, Er
   if (!is_section(section, "values", errors)) return;
   for (const YamlMember& entry : section->members) {
     const std::string subject = fmt::format("value '{}'", entry.key);
-    if (!is_identifier(entry.key)) {
-      errors.add(entry.where, subject, "the name of a value has letters, digits and '_' only");
+    if (const Status name = check_variable(entry.key); !name.ok()) {
+      errors.add(entry.where, subject, name);
     } else if (params.find(entry.key)) {
       errors.add(entry.where, subject, "a param has the same name");
     } else {

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "framework/core/names.h"
+
 namespace flow::config {
 namespace json = boost::json;
 namespace {
@@ -154,6 +156,10 @@ Result<std::optional<std::string>> read_text(const YamlNode& node, const Scope& 
 
 Result<std::optional<bool>> read_condition(const YamlNode& node, const Scope& scope) {
   if (!node.is_scalar()) return errorf("expected a condition, found {}", node.shown());
+  const bool name = is_identifier(node.text) && node.text != "true" && node.text != "false";
+  if (name && !scope.find(node.text) && nearest(node.text, scope.names()).empty()) {
+    return errorf("expected true, false or ${{...}}, found '{}'", node.text);
+  }
   FLOW_ASSIGN(const Value value,
               has_reference(node.text) ? substitute(node.text, scope) : evaluate(node.text, scope));
   if (!value) return std::optional<bool>();

@@ -41,6 +41,7 @@ struct Instance {
   Location where;
   const Body* parent = nullptr;
   std::vector<Binding> inputs;
+  bool unsure = false;  ///< an input has an error in its name: it may be any of those that lack
   int node = -1;               ///< of a stage: index among the nodes
   std::unique_ptr<Body> body;  ///< of a composite
 
@@ -72,6 +73,7 @@ struct InputDecl {
 /// The stages of the pipeline or of one composite.
 struct Body {
   const Instance* owner = nullptr;  ///< the composite; null for the pipeline
+  bool unsure = false;              ///< an entry has an error in its name
   std::map<std::string, Entry, std::less<>> entries;
   std::vector<InputDecl> inputs;
   std::vector<Binding> outputs;  ///< each with one Ref

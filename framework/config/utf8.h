@@ -24,6 +24,13 @@ inline std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+/// The first `most` bytes at most, cut at the border of a character.
+inline std::string_view utf8_prefix(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 /// Offset of the first byte that is not UTF-8; npos when all is well.
 inline std::size_t find_not_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {

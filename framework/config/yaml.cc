@@ -20,6 +20,21 @@ std::size_t count_nodes(const YamlNode& node) {
   return count;
 }
 
+// Whether a quoted text that begins at `begin` ends before the file does: the parser does not ask.
+bool is_closed(std::string_view text, std::size_t begin) {
+  const char quote = begin < text.size() ? text[begin] : 0;
+  if (quote != '"' && quote != '\'') return true;  // behind a tag or an anchor, where the parser does ask
+  for (std::size_t i = begin + 1; i < text.size(); ++i) {
+    const bool pair = quote == '"' ? text[i] == '\\' : text.substr(i).starts_with("''");
+    if (pair) {
+      ++i;
+    } else if (text[i] == quote) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Builds the tree from the parser's events. The parser recurses once a level, so that refusing depth here
 // also bounds its stack.
 class TreeBuilder final : public YAML::EventHandler {
@@ -29,6 +44,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   YamlNode take_root() { return std::move(root_); }
+  /// Where the last quoted text begins.
+  const YAML::Mark& last_quote() const { return last_quote_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -40,6 +57,7 @@ class TreeBuilder final : public YAML::EventHandler {
     YamlNode scalar = node(mark, YamlNode::Kind::scalar);
     scalar.text = value;
     scalar.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
+    if (scalar.quoted) last_quote_ = mark;
     finish(std::move(scalar), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -148,6 +166,7 @@ class TreeBuilder final : public YAML::EventHandler {
   const std::string& file_;
   Errors& errors_;
   YamlNode root_;
+  YAML::Mark last_quote_;
   std::vector<Frame> open_;
   std::map<YAML::anchor_t, YamlNode> anchors_;
   std::size_t count_ = 0;
@@ -188,7 +207,11 @@ std::optional<YamlNode> parse_yaml(const std::string& text, const std::string& f
   TreeBuilder builder(file, errors);
   try {
     YAML::Parser parser(stream);
-    if (!parser.HandleNextDocument(builder)) return builder.take_root();
+    const bool any = parser.HandleNextDocument(builder);
+    if (const YAML::Mark& quote = builder.last_quote(); !is_closed(text, static_cast<std::size_t>(quote.pos))) {
+      throw YAML::ParserException(quote, "this quote is not closed");
+    }
+    if (!any) return builder.take_root();
     if (TreeBuilder second(file, errors); parser.HandleNextDocument(second)) {
       errors.add(second.take_root().where, "", "a second document; a graph file holds one");
     }
@@ -207,12 +230,22 @@ std::string doc_text(const YamlNode& map) {
   return doc->text.substr(begin, doc->text.find_last_not_of(" \n") - begin + 1);
 }
 
-void check_keys(const YamlNode& map, const std::vector<std::string>& known, std::string_view subject,
+void check_doc(const YamlNode& map, std::string_view subject, Errors& errors) {
+  const YamlNode* doc = map.find("doc");
+  if (doc && !doc->is_scalar()) {
+    errors.add(doc->where, subject, fmt::format("doc: expected text, found {}", doc->shown()));
+  }
+}
+
+bool check_keys(const YamlNode& map, const std::vector<std::string>& known, std::string_view subject,
                 Errors& errors) {
+  bool all_known = true;
   for (const YamlMember& m : map.members) {
     if (std::find(known.begin(), known.end(), m.key) != known.end()) continue;
     errors.add(m.where, subject, unknown_name("key", m.key, known));
+    all_known = false;
   }
+  return all_known;
 }
 
 void merge_maps(YamlNode& base, const YamlNode& patch, int depth) {

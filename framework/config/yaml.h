@@ -53,8 +53,12 @@ std::optional<YamlNode> parse_yaml(const std::string& text, const std::string& f
 /// The `doc` of a map, without surrounding blank space; empty when there is none.
 std::string doc_text(const YamlNode& map);
 
-/// Reports the keys of a map that are not among `known`, with the nearest known one.
-void check_keys(const YamlNode& map, const std::vector<std::string>& known, std::string_view subject,
+/// Reports a `doc` that is not text.
+void check_doc(const YamlNode& map, std::string_view subject, Errors& errors);
+
+/// Reports the keys of a map that are not among `known`, with the nearest known one. False when
+/// there are any.
+bool check_keys(const YamlNode& map, const std::vector<std::string>& known, std::string_view subject,
                 Errors& errors);
 
 /// Merges `patch` into `base`: its members replace those of the same name, and a null removes one. Maps

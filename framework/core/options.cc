@@ -67,9 +67,22 @@ Result<json::value> parse_bytes(std::string_view text) {
   return errorf("expected bytes such as 512MiB or 12GiB, found '{}'", text);
 }
 
+/// A list of texts in JSON, whose items may hold commas. nullopt when it is something else.
+std::optional<json::value> json_texts(std::string_view text) {
+  boost::system::error_code error;
+  json::value list = json::parse(text, error);
+  if (error || !list.is_array()) return std::nullopt;
+  const auto is_text = [](const json::value& item) { return item.is_string(); };
+  if (!std::all_of(list.get_array().begin(), list.get_array().end(), is_text)) return std::nullopt;
+  return list;
+}
+
 Result<json::value> parse_list(std::string_view text, OptionType element) {
   json::array list;
   text = trim(text);
+  if (element == OptionType::text) {
+    if (auto texts = json_texts(text)) return *std::move(texts);
+  }
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   while (!trim(text).empty()) {
     const auto comma = text.find(',');

@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <type_traits>
 
 #include "framework/core/console.h"
+#include "framework/core/exception.h"
 #include "framework/core/plan.h"
 #include "framework/core/status.h"
 #include "framework/trace/recorder.h"
@@ -108,10 +108,8 @@ template <class F>
 std::invoke_result_t<F> guarded(F&& call) {
   try {
     return call();
-  } catch (const std::exception& e) {
-    return errorf("exception: {}", e.what());
   } catch (...) {
-    return Status::error("exception of an unknown type");
+    return exception_status();
   }
 }
 

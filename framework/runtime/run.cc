@@ -50,7 +50,11 @@ Status Run::start() {
   const tbb::global_control allowed(
       tbb::global_control::max_allowed_parallelism,
       static_cast<std::size_t>(std::max(threads_, tbb::info::default_concurrency())));
-  std::thread runner([self = shared_from_this()] { self->execute(); });
+  std::thread runner;
+  FLOW_TRY(guarded([&]() -> Status {
+             runner = std::thread([self = shared_from_this()] { self->execute(); });
+             return {};
+           }).in(place()));
   if (watch()) {
     runner.join();
     return control_.status();
@@ -82,8 +86,13 @@ Status Run::execute_in_arena(tbb::task_arena& arena) {
     control_.fail(guarded([&]() -> Status {
       run_graph(assembly, arena);
       return {};
-    }));
+    }).in(place()));
   return assembly.close();
+}
+
+/// Of errors that belong to no stage.
+std::string Run::place() const {
+  return fmt::format("{}: starting the run", plan_.file);
 }
 
 void Run::run_graph(const Assembly& assembly, tbb::task_arena& arena) {

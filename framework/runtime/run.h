@@ -29,6 +29,7 @@ class Run : public std::enable_shared_from_this<Run> {
   Status start();
   void execute();
   Status execute_in_arena(tbb::task_arena& arena);
+  std::string place() const;
   void run_graph(const Assembly& assembly, tbb::task_arena& arena);
   bool watch();
   void say(std::unique_lock<std::mutex>& lock, const std::string& running);

@@ -42,10 +42,8 @@ Result<const TapFormat*> find_format(const TapRequest& request) {
 
 /// Everything about a request that can be checked before its file is made.
 Status check(const TapRequest& request, const GraphPlan& plan, std::set<std::filesystem::path>& targets) {
-  FLOW_ASSIGN(const Output output, find_output(plan, request.port));
+  FLOW_TRY(check_recordable(plan, request.port));
   FLOW_TRY(find_format(request).status());
-  const PortInfo& port = port_of(plan, output);
-  if (!port.type->tensors) return errorf("packets of type {} have no arrays to record", port.type->name);
   if (!targets.insert(output_target(request.path)).second) return errorf("another tap writes this file");
   return {};
 }
@@ -82,6 +80,12 @@ Result<Output> find_output(const GraphPlan& plan, const std::string& name) {
     }
   }
   return Status::error(unknown_name("output", name, known));
+}
+
+Status check_recordable(const GraphPlan& plan, const std::string& name) {
+  FLOW_ASSIGN(const Output output, find_output(plan, name));
+  const PacketType& type = *port_of(plan, output).type;
+  return type.tensors ? Status() : errorf("packets of type {} have no arrays", type.name);
 }
 
 Status Tap::add(const Packet& packet) {

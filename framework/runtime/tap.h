@@ -40,6 +40,9 @@ struct Output {
 /// The output "node.output". The error names the nearest that exists.
 Result<Output> find_output(const GraphPlan& plan, const std::string& name);
 
+/// Whether the packets of the output have arrays that can be recorded or compared.
+Status check_recordable(const GraphPlan& plan, const std::string& name);
+
 /// Checks ports, packet types, formats and paths of the requests; touches no file. Errors name the request;
 /// an unknown port comes with the nearest that exists.
 Status check_taps(const std::vector<TapRequest>& requests, const GraphPlan& plan);

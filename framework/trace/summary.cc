@@ -111,6 +111,8 @@ void add_changes(const TraceLane& lane, std::vector<Change>& changes) {
   }
 }
 
+constexpr std::size_t kLineWidth = 100;
+
 std::string stage_line(const StageSummary& row, std::size_t width) {
   std::string line = fmt::format("{:<{}} {:>8} {:>10.3f} {:>10.4f} {:>10.4f} {:>6.1f} %", row.name, width,
                                  row.calls, row.total * 1e3, row.mean * 1e3, row.p95 * 1e3, row.share * 100);
@@ -119,7 +121,8 @@ std::string stage_line(const StageSummary& row, std::size_t width) {
     if (row.total > 0) line += fmt::format(", {:.3g} GB/s", row.bytes / row.total * 1e-9);
   }
   if (!row.waited_for.empty()) {
-    line += fmt::format("  waited {:.3f} ms, most for {}", row.join_wait * 1e3, row.waited_for);
+    const std::string wait = fmt::format("waited {:.3f} ms, most for {}", row.join_wait * 1e3, row.waited_for);
+    line += line.size() + wait.size() + 2 <= kLineWidth ? "  " + wait : "\n    " + wait;
   }
   return line + "\n";
 }

@@ -11,8 +11,15 @@ struct Word {
   std::string text;
 };
 
+/// Has no arrays.
+struct Note {};
+
 }  // namespace cli_test
 
+template <>
+struct flow::PacketTraits<cli_test::Note> {
+  static constexpr std::string_view name = "Note";
+};
 template <>
 struct flow::PacketTraits<cli_test::Word> {
   static constexpr std::string_view name = "Word";
@@ -82,6 +89,7 @@ FLOW_REGISTER_SERVICE(Box);
 class Print final : public flow::Stage {
  public:
   static constexpr flow::In<Word> kWord{"word", "what to print"};
+  static constexpr flow::Out<Note> kNote{"note", "never sent"};
   static constexpr flow::Uses<Box> kBox{"box", "where words rest"};
   struct Options {
     std::string end = " ";
@@ -90,7 +98,7 @@ class Print final : public flow::Stage {
     bool stubborn = false;
   };
   static void describe(flow::StageSpec<Options>& s) {
-    s.doc("Prints words.").input(kWord).uses(kBox).executor(flow::Executor::io);
+    s.doc("Prints words.").input(kWord).output(kNote).uses(kBox).executor(flow::Executor::io);
     s.option("end", &Options::end, "after each word");
     s.option("fail_at", &Options::fail_at, "the word that makes it fail");
     s.option("seconds", &Options::seconds, "how long a word takes").range(0, 60);

@@ -124,6 +124,7 @@ TEST_F(Cli, ReadsParametersFromFilesAndStandardInput) {
   EXPECT_EQ(run({"x.yaml", "--set", "words=@word.txt"}).out, "from file ");
   EXPECT_EQ(run({"x.yaml", "--set", "words=-"}, "x,y\n").out, "x y ");
   EXPECT_EQ(run({"x.yaml", "--set", "words=@@w", "--set", "end=@@"}).out, "@w@");
+  EXPECT_EQ(run({"x.yaml", "--set", R"(words=["a, b", "c"])"}).out, "a, b c ") << "a list in JSON may hold commas";
   EXPECT_EQ(run({"x.yaml", "--set", "end=-"}, "\n\n").out, "a\nb\nc\n") << "only one newline is dropped";
   EXPECT_EQ(run({"x.yaml", "--set", "file=-", "--json", "r.json"}, "content").code, 0);
   EXPECT_EQ(boost::json::parse(read_text("r.json")).at("params").at("file"), "-") << "a path stays as it is";
@@ -133,7 +134,7 @@ TEST_F(Cli, ChecksAGraphWithoutRunningIt) {
   const Finished f = run({"x.yaml", "--check"});
   EXPECT_EQ(f.code, 0);
   EXPECT_EQ(f.out, "");
-  EXPECT_EQ(f.err, "x.yaml: ok, 2 stages, 1 services\n");
+  EXPECT_EQ(f.err, "x.yaml: ok, 2 stages, 1 service\n");
 }
 
 TEST_F(Cli, PrintsThePlanOfMemoryAndReads) {
@@ -277,6 +278,7 @@ TEST_F(Cli, DescribesATypeWithPortsOptionsAndServices) {
   EXPECT_EQ(run({"--describe", "Print"}).out,
             "Print (stage)\nPrints words.\n"
             "\ninputs:\n  word  Word  what to print\n"
+            "\noutputs:\n  note  Note  never sent\n"
             "\noptions:\n"
             "  end       text            \" \"    after each word\n"
             "  fail_at   text            \"\"     the word that makes it fail\n"
@@ -304,6 +306,17 @@ TEST_F(Cli, ShowsTheParametersOfAPipeline) {
             "  size     bytes                     2.0 KiB        memory of the box\n"
             "  mode     text, one of: fast, slow  \"fast\"         unused\n"
             "  file     path                      \"\"             unused\n");
+}
+
+TEST_F(Cli, KeepsTablesNarrow) {
+  std::string words;
+  for (int i = 0; i < 40; ++i) words += (i == 0 ? "" : " ") + std::string("word");
+  write("wide.yaml", "params: {p: {type: text, default: \"" + words + "\", doc: \"" + words + "\"}}\n" +
+                         "stages: [{name: a, stage: Emit}]\n");
+  const Finished f = run({"--help", "wide.yaml"});
+  EXPECT_THAT(f.out, HasSubstr("  p  text  \"word word word word word wor...  word word"));
+  std::istringstream lines(f.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
 }
 
 TEST_F(Cli, ShowsUsageAndVersion) {

@@ -74,11 +74,18 @@ TEST_F(Compare, GivesBothPipelinesWhatOneSettingReadsFromStandardInput) {
 
 TEST_F(Compare, TellsWrongUseWithCodeTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"x.yaml"}, "1 pipelines are given instead of two; --help shows the usage"},
+      {{"x.yaml"}, "two pipelines are needed, found 1; --help shows the usage"},
       {{"x.yaml", "y.yaml"}, "no file 'y.yaml'; did you mean 'x.yaml'?"},
       {{"x.yaml", "x.yaml", "--rounds", "0"}, "--rounds: 0 is outside 1 to 1000"},
       {{"x.yaml", "x.yaml", "--rounds", "many"}, "--rounds: expected int, found 'many'"},
       {{"x.yaml", "x.yaml", "--port", "emit.wrd"}, "--port: no output 'emit.wrd'; did you mean 'emit.word'?"},
+      {{"x.yaml", "x.yaml", "--port", "print.note"},
+       "--port: packets of type Note have no arrays"},
+      {{"+other.yaml", "x.yaml"}, "'+other.yaml': expected PIPELINE or PIPELINE+OVERLAY+..."},
+      {{"x.yaml", "+"}, "'x.yaml+': expected PIPELINE or PIPELINE+OVERLAY+..."},
+      {{"x.yaml", "x.yaml", "--set", "wrds=b"}, "--set wrds: no param 'wrds'; did you mean 'words'?"},
+      {{"x.yaml", "x.yaml", "--set-a", "wrds=b"}, "--set-a wrds: no param 'wrds'; did you mean 'words'?"},
+      {{"x.yaml", "x.yaml", "--set-b", "wrds=b"}, "--set-b wrds: no param 'wrds'; did you mean 'words'?"},
       {{"x.yaml", "x.yaml", "--set-c", "a=b"}, "no option '--set-c'; did you mean '--set-a'?"},
   };
   for (const auto& [arguments, message] : cases) {

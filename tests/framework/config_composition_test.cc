@@ -298,5 +298,11 @@ TEST_F(Overlays, ReportWhatTheyDoNotFind) {
                   "o.yaml:1:10: no stage 'layers.*.lst'; did you mean 'layers.*.last'?",
                   "o.yaml:1:40: no stage 'aa'; did you mean 'a'?"));
 }
+
+TEST_F(Overlays, MustChangeTheStagesThatTheyName) {
+  write("o.yaml", "stages:\n  - {name: a}\n");
+  EXPECT_THAT(load(kBase, {.files = {"o.yaml"}}).errors,
+              ElementsAre("o.yaml:2:12: stage 'a': nothing is changed; a name alone says nothing"));
+}
 }  // namespace
 }  // namespace flow_test

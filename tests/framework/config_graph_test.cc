@@ -99,7 +99,7 @@ stages: [{name: a, stage: Count, options: {count: "${config.n_layers}", label: "
 TEST_F(Values, ThatThrowAreErrorsOfTheirPlace) {
   EXPECT_THAT(
       load("values: {config: {type: Geometry, layers: -1}}\nstages: [{name: a, stage: Count}]\n").errors,
-      ElementsAre("x.yaml:1:10: value 'config' (Geometry): layers below zero"));
+      ElementsAre("x.yaml:1:10: value 'config' (Geometry): exception: layers below zero"));
 }
 
 using Services = GraphTest;

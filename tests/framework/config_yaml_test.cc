@@ -39,6 +39,15 @@ TEST(Yaml, GivesEveryNodeItsPlace) {
   EXPECT_EQ(p.root->find("d"), nullptr);
 }
 
+TEST(Yaml, ReportsAQuoteThatIsNotClosedWhereItOpens) {
+  for (const char* text : {"é: x\na: \"b\nc: d\n", "é: 'x'\na: 'it''s\n", "é: x\na: \"b\\\"\n"}) {
+    EXPECT_THAT(parse(text).errors, ElementsAre("f:2:4: not valid YAML: this quote is not closed")) << text;
+  }
+  for (const char* text : {"a: \"b\\\"\" # c\"d\n", "a: 'it''s'\n", "\"a\": 1\n", "a: ''\n"}) {
+    EXPECT_THAT(parse(text).errors, IsEmpty()) << text;
+  }
+}
+
 TEST(Yaml, ReportsEveryDuplicateKey) {
   EXPECT_THAT(parse("a: 1\na: 2\nb: {c: 1, c: 2}\n").errors,
               ElementsAre("f:2:1: key 'a' occurs twice; the first is in line 1",

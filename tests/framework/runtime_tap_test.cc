@@ -146,7 +146,7 @@ TEST_F(RuntimeTap, RefusesATypeWithoutArrays) {
   plan.nodes.back().name = "source";
   plan.nodes.back().stage = &info;
   flow::Runner runner(std::move(plan), {.taps = {{"source.blob", "x.mem"}}});
-  EXPECT_EQ(runner.run().message(), "tap source.blob=x.mem: packets of type Blob have no arrays to record");
+  EXPECT_EQ(runner.run().message(), "tap source.blob=x.mem: packets of type Blob have no arrays");
 }
 
 }  // namespace
