@@ -16,7 +16,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-constexpr std::size_t kLineWidth = 100, kLeastWidth = 30, kLongestDefault = 32;
+constexpr std::size_t kLineWidth = 100, kLeastWidth = 30, kLongestDefault = 24;
 
 // The text in lines of at most `width` bytes, where its words allow that.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
@@ -41,7 +41,8 @@ std::string table(const std::vector<Row>& rows) {
     std::string line;
     for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("  {:<{}}", row[i], widths[i]);
     const std::size_t indent = line.size() + 2;
-    for (const std::string& part : wrapped(row.back(), std::max(kLeastWidth, kLineWidth - std::min(indent, kLineWidth)))) {
+    for (const std::string& part :
+         wrapped(row.back(), std::max(kLeastWidth, kLineWidth - std::min(indent, kLineWidth)))) {
       line += std::string(indent - line.size(), ' ') + part;
       text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
       line.clear();
@@ -71,7 +72,7 @@ std::string number(double value) {
   return fmt::format("{}", value);
 }
 
-// "int, 1 to 9" or "text, one of: up, down".
+// "int, 1 to 9".
 std::string type_and_range(const OptionInfo& option) {
   std::string text(option_type_name(option.type));
   const bool max = option.max && std::isfinite(*option.max);
@@ -82,8 +83,13 @@ std::string type_and_range(const OptionInfo& option) {
   } else if (max) {
     text += fmt::format(", up to {}", number(*option.max));
   }
-  if (!option.choices.empty()) text += fmt::format(", one of: {}", fmt::join(option.choices, ", "));
   return text;
+}
+
+std::string doc_and_choices(const OptionInfo& option) {
+  if (option.choices.empty()) return option.doc;
+  return fmt::format("{}{}one of: {}", option.doc, option.doc.empty() ? "" : "; ",
+                     fmt::join(option.choices, ", "));
 }
 
 std::string default_text(const OptionInfo& option) {
@@ -92,12 +98,15 @@ std::string default_text(const OptionInfo& option) {
     return bytes_text(option.default_value.to_number<std::uint64_t>());
   }
   const std::string text = config::shown(option.default_value);
-  return text.size() <= kLongestDefault ? text : fmt::format("{}...", config::utf8_prefix(text, kLongestDefault - 3));
+  return text.size() <= kLongestDefault
+             ? text
+             : fmt::format("{}...", config::utf8_prefix(text, kLongestDefault - 3));
 }
 
 std::vector<Row> option_rows(const std::vector<OptionInfo>& options) {
   std::vector<Row> rows;
-  for (const OptionInfo& o : options) rows.push_back({o.name, type_and_range(o), default_text(o), o.doc});
+  for (const OptionInfo& o : options)
+    rows.push_back({o.name, type_and_range(o), default_text(o), doc_and_choices(o)});
   return rows;
 }
 

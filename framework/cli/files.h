@@ -14,7 +14,8 @@ inline constexpr std::size_t kMaxValueBytes = std::size_t{1} << 30;
 /// The content of a file, or of standard input for "-", without one newline at the end.
 Result<std::string> read_value(const std::string& path);
 
-/// Writes a text to a file, as a whole or not at all, or for "-" to standard output, whose reader may have gone.
+/// Writes a text to a file, as a whole or not at all, or for "-" to standard output, whose reader may have
+/// gone.
 Status write_output(const std::string& path, std::string_view text);
 /// Whether write_output() can write there, to know it before the work is done.
 Status check_output(const std::string& path);

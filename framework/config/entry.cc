@@ -165,7 +165,8 @@ std::optional<Repeat> read_repeat(const YamlNode& node, std::size_t room, const 
     reading.fail(node.where, fmt::format("repeat: expected {{var, count or over}}, found {}", node.shown()));
     return std::nullopt;
   }
-  if (!check_keys(node, {"var", "count", "over", "carry"}, reading.subject, reading.errors)) return std::nullopt;
+  if (!check_keys(node, {"var", "count", "over", "carry"}, reading.subject, reading.errors))
+    return std::nullopt;
   const YamlNode* variable = node.find("var");
   const YamlNode* count = node.find("count");
   const YamlNode* over = node.find("over");

@@ -237,7 +237,8 @@ std::vector<std::string> Scope::names() const {
 }
 
 Status check_variable(std::string_view name) {
-  if (!is_identifier(name)) return errorf("the name has letters, digits and '_' only, and begins with a letter");
+  if (!is_identifier(name))
+    return errorf("the name has letters, digits and '_' only, and begins with a letter");
   for (const std::string_view word : {"or", "and", "not", "contains", "true", "false"}) {
     if (name == word) return errorf("'{}' is a word of expressions and names nothing else", name);
   }

@@ -97,7 +97,8 @@ Result<std::string> Files::find_composite(const std::string& name, const std::st
   }
   if (searched[0].empty()) searched[0] = ".";
   std::error_code ignored;
-  if (fs::is_directory(searched[0] / name, ignored)) return errorf("'{}' is a folder, expected a YAML file", name);
+  if (fs::is_directory(searched[0] / name, ignored))
+    return errorf("'{}' is a folder, expected a YAML file", name);
   return Status::error(unknown_name("file", name, yaml_files(searched, name)));
 }
 

@@ -174,9 +174,9 @@ bool is_overlay(const YamlNode& root) {
       return m.key == "params" || m.key == "values" || m.key == "services" || m.key == "runtime";
     });
   }
-  return stages->is_map() && std::none_of(stages->members.begin(), stages->members.end(), [](const YamlMember& m) {
-           return m.value.find("stage") || m.value.find("graph");
-         });
+  return stages->is_map() &&
+         std::none_of(stages->members.begin(), stages->members.end(),
+                      [](const YamlMember& m) { return m.value.find("stage") || m.value.find("graph"); });
 }
 
 // False when the file cannot be run as a pipeline at all.

@@ -204,7 +204,8 @@ GivenParams params_from_text(const std::vector<ParamDecl>& decls, const LoadRequ
   GivenParams given;
   for (const auto& [name, text] : request.sets) {
     const auto option = request.set_options.find(name);
-    const Location where{fmt::format("{} {}", option == request.set_options.end() ? "--set" : option->second, name)};
+    const Location where{
+        fmt::format("{} {}", option == request.set_options.end() ? "--set" : option->second, name)};
     const ParamDecl* decl = find_decl(decls, name);
     if (!decl) {
       errors.add(where, "", unknown_name("param", name, param_names(decls)));

@@ -41,7 +41,7 @@ struct Instance {
   Location where;
   const Body* parent = nullptr;
   std::vector<Binding> inputs;
-  bool unsure = false;  ///< an input has an error in its name: it may be any of those that lack
+  bool unsure = false;         ///< an input has an error in its name: it may be any of those that lack
   int node = -1;               ///< of a stage: index among the nodes
   std::unique_ptr<Body> body;  ///< of a composite
 

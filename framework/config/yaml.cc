@@ -208,7 +208,8 @@ std::optional<YamlNode> parse_yaml(const std::string& text, const std::string& f
   try {
     YAML::Parser parser(stream);
     const bool any = parser.HandleNextDocument(builder);
-    if (const YAML::Mark& quote = builder.last_quote(); !is_closed(text, static_cast<std::size_t>(quote.pos))) {
+    if (const YAML::Mark& quote = builder.last_quote();
+        !is_closed(text, static_cast<std::size_t>(quote.pos))) {
       throw YAML::ParserException(quote, "this quote is not closed");
     }
     if (!any) return builder.take_root();

@@ -18,7 +18,8 @@ inline Status exception_status() {
   } catch (const std::system_error& e) {
     // What the start of a thread throws.
     if (e.code() == std::errc::resource_unavailable_try_again) {
-      return Status::error("the system refuses another thread; raise its limit, or ask for fewer in 'runtime'");
+      return Status::error(
+          "the system refuses another thread; raise its limit, or ask for fewer in 'runtime'");
     }
     return errorf("exception: {}", e.what());
   } catch (const std::exception& e) {

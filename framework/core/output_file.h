@@ -10,10 +10,10 @@
 
 namespace flow {
 
-/// A file that is being written: beside its target, under a name that nothing else has, until commit() renames
-/// it. Without a commit nothing is left behind, and the target stays as it was. A link is followed: what it
-/// leads to is replaced, not the link. Something that is no regular file, such as /dev/null or a pipe, is
-/// written in place. Errors read "cannot write 'PATH': why".
+/// A file that is being written: beside its target, under a name that nothing else has, until commit()
+/// renames it. Without a commit nothing is left behind, and the target stays as it was. A link is followed:
+/// what it leads to is replaced, not the link. Something that is no regular file, such as /dev/null or a
+/// pipe, is written in place. Errors read "cannot write 'PATH': why".
 class OutputFile {
  public:
   static Result<OutputFile> open(const std::string& path);

@@ -84,9 +84,9 @@ Status Run::execute_in_arena(tbb::task_arena& arena) {
   control_.fail(assembly.open());
   if (!control_.stopped())
     control_.fail(guarded([&]() -> Status {
-      run_graph(assembly, arena);
-      return {};
-    }).in(place()));
+                    run_graph(assembly, arena);
+                    return {};
+                  }).in(place()));
   return assembly.close();
 }
 

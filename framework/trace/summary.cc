@@ -121,7 +121,8 @@ std::string stage_line(const StageSummary& row, std::size_t width) {
     if (row.total > 0) line += fmt::format(", {:.3g} GB/s", row.bytes / row.total * 1e-9);
   }
   if (!row.waited_for.empty()) {
-    const std::string wait = fmt::format("waited {:.3f} ms, most for {}", row.join_wait * 1e3, row.waited_for);
+    const std::string wait =
+        fmt::format("waited {:.3f} ms, most for {}", row.join_wait * 1e3, row.waited_for);
     line += line.size() + wait.size() + 2 <= kLineWidth ? "  " + wait : "\n    " + wait;
   }
   return line + "\n";

@@ -1,7 +1,6 @@
 // The command line tool, run as a process with the stages of cli_stages.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <sys/resource.h>
 
 #include <boost/json.hpp>
@@ -79,8 +78,7 @@ TEST_F(Cli, TellsEveryWrongUseWithCodeTwo) {
       {{"x.yaml", "--swap", "emti=Print"}, "--swap emti=Print: no stage 'emti'; did you mean 'emit'?"},
       {{"x.yaml", "--tap", "emit.wrd=y.txt"},
        "tap emit.wrd=y.txt: no output 'emit.wrd'; did you mean 'emit.word'?"},
-      {{"x.yaml", "--tap", "emit.word=y.png"},
-       "tap emit.word=y.png: no tap format '.png'; known: .txt"},
+      {{"x.yaml", "--tap", "emit.word=y.png"}, "tap emit.word=y.png: no tap format '.png'; known: .txt"},
       {{"y.yaml"}, "no file 'y.yaml'; did you mean 'x.yaml'?"},
       {{"folder"}, "'folder' is a folder, expected a YAML file"},
       {{"--describe", "Emitt"}, "no stage, service or value 'Emitt'; did you mean 'Emit'?"},
@@ -99,7 +97,8 @@ TEST_F(Cli, TellsEveryWrongUseWithCodeTwo) {
       {{"x.yaml", "--dry-run", "--dot", "d"}, "--dry-run and --dot exclude each other"},
       {{"x.yaml", "--dry-run", "--trace", "t"}, "--dry-run and --trace exclude each other"},
       {{"x.yaml", "--dry-run", "--tap", "emit.word=y.txt"}, "--dry-run and --tap exclude each other"},
-      {{"x.yaml", "--dot", "d", "--json", "-"}, "--dot without --trace runs nothing that --json could record"},
+      {{"x.yaml", "--dot", "d", "--json", "-"},
+       "--dot without --trace runs nothing that --json could record"},
       {{"x.yaml", "--version"}, "--version takes no FILE"},
   };
   for (const auto& [arguments, message] : cases) {
@@ -124,7 +123,8 @@ TEST_F(Cli, ReadsParametersFromFilesAndStandardInput) {
   EXPECT_EQ(run({"x.yaml", "--set", "words=@word.txt"}).out, "from file ");
   EXPECT_EQ(run({"x.yaml", "--set", "words=-"}, "x,y\n").out, "x y ");
   EXPECT_EQ(run({"x.yaml", "--set", "words=@@w", "--set", "end=@@"}).out, "@w@");
-  EXPECT_EQ(run({"x.yaml", "--set", R"(words=["a, b", "c"])"}).out, "a, b c ") << "a list in JSON may hold commas";
+  EXPECT_EQ(run({"x.yaml", "--set", R"(words=["a, b", "c"])"}).out, "a, b c ")
+      << "a list in JSON may hold commas";
   EXPECT_EQ(run({"x.yaml", "--set", "end=-"}, "\n\n").out, "a\nb\nc\n") << "only one newline is dropped";
   EXPECT_EQ(run({"x.yaml", "--set", "file=-", "--json", "r.json"}, "content").code, 0);
   EXPECT_EQ(boost::json::parse(read_text("r.json")).at("params").at("file"), "-") << "a path stays as it is";
@@ -233,7 +233,8 @@ TEST_F(Cli, FailsWithoutARemainderWhenAFileMayNotGrow) {
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small{64, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  Process process({"x.yaml", "--quiet", "--set", "words=a", "--trace", "t.json"}, {.out = "out.txt", .err = "err.txt"});
+  Process process({"x.yaml", "--quiet", "--set", "words=a", "--trace", "t.json"},
+                  {.out = "out.txt", .err = "err.txt"});
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(process.wait(), 1);
   EXPECT_EQ(read_text("err.txt"), "error: cannot write 't.json': File too large\n");
@@ -298,14 +299,14 @@ TEST_F(Cli, ShowsTheParametersOfAPipeline) {
   EXPECT_EQ(f.out,
             "x.yaml\nPrints words.\n"
             "\nparameters (--set NAME=VALUE):\n"
-            "  words    texts                     [\"a\",\"b\",\"c\"]  what to print\n"
-            "  end      text                      \" \"            after each word\n"
-            "  fail_at  text                      \"\"             a word that fails\n"
-            "  seconds  float, 0 to 60            0              how long a word takes\n"
-            "  forever  bool                      false          never end\n"
-            "  size     bytes                     2.0 KiB        memory of the box\n"
-            "  mode     text, one of: fast, slow  \"fast\"         unused\n"
-            "  file     path                      \"\"             unused\n");
+            "  words    texts           [\"a\",\"b\",\"c\"]  what to print\n"
+            "  end      text            \" \"            after each word\n"
+            "  fail_at  text            \"\"             a word that fails\n"
+            "  seconds  float, 0 to 60  0              how long a word takes\n"
+            "  forever  bool            false          never end\n"
+            "  size     bytes           2.0 KiB        memory of the box\n"
+            "  mode     text            \"fast\"         unused; one of: fast, slow\n"
+            "  file     path            \"\"             unused\n");
 }
 
 TEST_F(Cli, KeepsTablesNarrow) {
@@ -314,7 +315,7 @@ TEST_F(Cli, KeepsTablesNarrow) {
   write("wide.yaml", "params: {p: {type: text, default: \"" + words + "\", doc: \"" + words + "\"}}\n" +
                          "stages: [{name: a, stage: Emit}]\n");
   const Finished f = run({"--help", "wide.yaml"});
-  EXPECT_THAT(f.out, HasSubstr("  p  text  \"word word word word word wor...  word word"));
+  EXPECT_THAT(f.out, HasSubstr("  p  text  \"word word word word ...  word word"));
   std::istringstream lines(f.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
 }

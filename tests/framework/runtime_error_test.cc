@@ -140,15 +140,15 @@ TEST_P(OpenFails, ClosesWhatWasOpenedInReverseOrder) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Faults, OpenFails,
-    testing::Values(OpenFault{"error", [](const flow::Opening&) { return Status::error("no file"); },
-                              "no file"},
-                    OpenFault{"exception", [](const flow::Opening&) -> Status { throw std::bad_alloc(); },
-                              "out of memory"},
-                    OpenFault{"thread",
-                              [](const flow::Opening&) -> Status {
-                                throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
-                              },
-                              "the system refuses another thread; raise its limit, or ask for fewer in 'runtime'"}),
+    testing::Values(
+        OpenFault{"error", [](const flow::Opening&) { return Status::error("no file"); }, "no file"},
+        OpenFault{"exception", [](const flow::Opening&) -> Status { throw std::bad_alloc(); },
+                  "out of memory"},
+        OpenFault{"thread",
+                  [](const flow::Opening&) -> Status {
+                    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+                  },
+                  "the system refuses another thread; raise its limit, or ask for fewer in 'runtime'"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(RuntimeError, LocatesAnExceptionOfAConstructor) {
