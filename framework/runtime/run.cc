@@ -34,7 +34,7 @@ Result<std::vector<PlanLine>> Run::dry_run() {
   Assembly assembly(plan_, control_);
   FLOW_TRY(assembly.make());
   FLOW_ASSIGN(std::vector<PlanLine> lines, assembly.needs());
-  lines.push_back({"this program, its libraries and what it has read to plan", resident_memory(), 0, 0});
+  lines.push_back({"program", resident_memory(), 0, 0});
   return lines;
 }
 

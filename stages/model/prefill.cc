@@ -26,7 +26,7 @@ std::uint64_t pass_bytes(const ModelConfig& c, std::int64_t tokens) {
   constexpr std::int64_t kQuantized = 8;  // bytes of a quantized column in the form that products read
   const std::int64_t dim = c.dim, shared = std::int64_t{c.moe_inter_dim} * c.n_shared_experts;
   const std::int64_t streams = 3 * c.hc_mult * dim * 2, rows = 2 * c.n_activated_experts * dim * 2,
-                     normalized = 4 * dim * 2 + kQuantized * dim, expert = (3 * 2 + kQuantized) * shared;
+                     normalized = 2 * dim * 2 + kQuantized * dim, expert = (3 * 2 + kQuantized) * shared;
   return static_cast<std::uint64_t>(tokens * (streams + rows + normalized + expert));
 }
 

@@ -254,9 +254,11 @@ TEST(RuntimeLifecycle, AsksForNeedsInADryRunWithoutOpening) {
   flow::Runner runner(graph.plan(), {});
   const auto lines = runner.dry_run();
   ASSERT_TRUE(lines.ok());
-  ASSERT_EQ(lines->size(), 1u);
+  ASSERT_EQ(lines->size(), 2u);
   EXPECT_EQ(lines->front().what, "one: weights");
   EXPECT_EQ(lines->front().resident_bytes, 100u);
+  EXPECT_EQ(lines->back().what, "program");
+  EXPECT_GT(lines->back().resident_bytes, 1u << 20) << "of this process";
   EXPECT_THAT(log.items(), ElementsAre("destroy stage", "destroy one"));
 }
 
