@@ -19,7 +19,8 @@ inline Status exception_status() {
     // What the start of a thread throws.
     if (e.code() == std::errc::resource_unavailable_try_again) {
       return Status::error(
-          "the system refuses another thread; raise its limit, or ask for fewer in 'runtime'");
+          "the system refuses another thread; raise the limit of threads or memory, or ask for fewer in "
+          "'runtime'");
     }
     return errorf("exception: {}", e.what());
   } catch (const std::exception& e) {

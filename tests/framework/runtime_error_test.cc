@@ -148,7 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
                   [](const flow::Opening&) -> Status {
                     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
                   },
-                  "the system refuses another thread; raise its limit, or ask for fewer in 'runtime'"}),
+                  "the system refuses another thread; raise the limit of threads or memory, or ask for "
+                  "fewer in 'runtime'"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(RuntimeError, LocatesAnExceptionOfAConstructor) {
