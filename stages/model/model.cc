@@ -9,6 +9,8 @@
 #include "framework/core/data_dirs.h"
 #include "framework/core/units.h"
 #include "stages/model/align.h"
+#include "stages/model/file.h"
+#include "stages/model/finite.h"
 
 namespace dsv {
 using flow::Result;
@@ -177,7 +179,12 @@ Status Model::load_dense(const flow::Opening& opening) {
   auto told = began;
   for (const TensorInfo* tensor : resident_) {
     if (opening.cancelled()) return {};
-    FLOW_TRY(checkpoint_->read(*tensor, 0, {arena_.data() + offset, tensor->bytes()}));
+    const std::span memory(arena_.data() + offset, tensor->bytes());
+    FLOW_TRY(checkpoint_->read(*tensor, 0, memory));
+    if (const auto bad = first_not_finite(tensor->dtype, memory)) {
+      return flow::errorf("{}: {}: element {} is not a finite number; the file is damaged, download it again",
+                          checkpoint_->file_of(*tensor).path().string(), tensor->name, *bad);
+    }
     places_.emplace(tensor->name, arena_.data() + offset);
     offset += align_up(tensor->bytes());
     if (tensor->dtype == DType::F8_E4M3) ++quantized;

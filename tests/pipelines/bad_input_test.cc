@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "stages/audit/synth.h"
+#include "stages/model/file.h"
 #include "tests/pipelines/pipeline_run.h"
 
 namespace dsv::testing {
@@ -58,6 +59,34 @@ TEST(BrokenCheckpoint, IsRefusedWithTheTensorAndWhatWasFoundAndExpected) {
   for (const Case& c : cases) {
     const std::string message = message_of(c.fault);
     for (const char* word : c.words) EXPECT_THAT(message, HasSubstr(word)) << c.fault;
+  }
+}
+
+/// Overwrites the bytes of one tensor of a checkpoint.
+void damage(const std::string& checkpoint, const std::string& tensor, std::uint8_t value) {
+  const auto opened = Checkpoint::open(checkpoint);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const TensorInfo& info = *(*opened)->find(tensor);
+  std::fstream file((*opened)->file_of(info).path(), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(info.begin + info.bytes() / 2));
+  for (int i = 0; i < 4; ++i) file.put(static_cast<char>(value));
+}
+
+TEST(AWeightThatIsNoNumber, IsNamedWhateverItsTypeAndTheKernels) {
+  for (const auto& [tensor, value] : {std::pair<const char*, std::uint8_t>{"layers.5.attn.wq_a.weight", 0x7f},
+                                      {"layers.5.attn.wq_a.scale", 0xff},
+                                      {"layers.3.ffn.gate.bias", 0xff},
+                                      {"layers.4.attn_norm.weight", 0xff}}) {
+    const TemporaryFolder folder;
+    std::filesystem::copy(source("pipelines/demo"), folder / "c", std::filesystem::copy_options::recursive);
+    damage(folder / "c", tensor, value);
+    for (const char* kernels : {"", "portable"}) {
+      const Outcome run = run_pipeline(kGreedy, {{"checkpoint", folder / "c"}, {"kernels", kernels}});
+      EXPECT_THAT(run.status.message(),
+                  AllOf(HasSubstr("service 'model'"), HasSubstr(std::string(tensor) + ": element "),
+                        HasSubstr("is not a finite number; the file is damaged")));
+      EXPECT_EQ(run.text, "");
+    }
   }
 }
 
