@@ -49,7 +49,7 @@ struct Size {
 }  // namespace
 
 void* take_block(std::size_t bytes) {
-  if (!kRecycles || bytes > kLargest) return ::operator new(bytes, std::align_val_t{kUnit});
+  if (!kRecycles || bytes > kLargest) return ::operator new (bytes, std::align_val_t{kUnit});
   const Size size(bytes);
   FreeList& list = free_lists()[size.list];
   {
@@ -60,15 +60,15 @@ void* take_block(std::size_t bytes) {
       return block;
     }
   }
-  return ::operator new(size.units * kUnit, std::align_val_t{kUnit});
+  return ::operator new (size.units* kUnit, std::align_val_t{kUnit});
 }
 
 void give_block(void* block, std::size_t bytes) noexcept {
   if (!block) return;
-  if (!kRecycles || bytes > kLargest) return ::operator delete(block, std::align_val_t{kUnit});
+  if (!kRecycles || bytes > kLargest) return ::operator delete (block, std::align_val_t{kUnit});
   const Size size(bytes);
   if (kept.load(std::memory_order_relaxed) + size.units * kUnit > kMostKept)
-    return ::operator delete(block, std::align_val_t{kUnit});
+    return ::operator delete (block, std::align_val_t{kUnit});
   kept.fetch_add(size.units * kUnit, std::memory_order_relaxed);
   FreeList& list = free_lists()[size.list];
   const std::lock_guard lock(list.mutex);

@@ -9,11 +9,11 @@
 
 namespace flow {
 
-/// A block of at least `bytes`, aligned to 64 bytes, not cleared. Blocks up to 1 MiB come from lists of blocks
-/// that were given back, one list for all threads and each size (four sizes in every doubling), which keep 16
-/// MiB at most. Larger ones come from the system: next to the work on so much memory its price is nothing, and
-/// it may be wanted elsewhere. Thread-safe. Throws std::bad_alloc. Under a sanitizer every block is the
-/// system's.
+/// A block of at least `bytes`, aligned to 64 bytes, not cleared. Blocks up to 1 MiB come from lists of
+/// blocks that were given back, one list for all threads and each size (four sizes in every doubling), which
+/// keep 16 MiB at most. Larger ones come from the system: next to the work on so much memory its price is
+/// nothing, and it may be wanted elsewhere. Thread-safe. Throws std::bad_alloc. Under a sanitizer every block
+/// is the system's.
 void* take_block(std::size_t bytes);
 /// Gives back what take_block(bytes) gave.
 void give_block(void* block, std::size_t bytes) noexcept;

@@ -8,10 +8,10 @@
 #include <map>
 #include <optional>
 
+#include "framework/core/output_file.h"
 #include "stages/audit/inventory.h"
 #include "stages/audit/random_weights.h"
 #include "stages/model/checkpoint_index.h"
-#include "stages/model/file.h"
 #include "stages/model/json.h"
 #include "stages/model/safetensors.h"
 
@@ -158,11 +158,13 @@ class Synthesizer {
     std::error_code error;
     if (!fs::create_directory(draft_.path() / "inference", error))
       return errorf("{}: cannot create: {}", (draft_.path() / "inference").string(), error.message());
-    FLOW_TRY(write_file(draft_.path() / "inference/config.json", json::serialize(config_.to_flat_json())));
+    FLOW_TRY(flow::write_file((draft_.path() / "inference/config.json").string(),
+                              json::serialize(config_.to_flat_json())));
     ModelConfig nested = config_;
     nested.layout = ConfigLayout::Nested;
     if (nested.missing().empty())
-      FLOW_TRY(write_file(draft_.path() / "config.json", json::serialize(nested.to_nested_json())));
+      FLOW_TRY(flow::write_file((draft_.path() / "config.json").string(),
+                                json::serialize(nested.to_nested_json())));
     fs::path source = config_.path.parent_path();
     if (!fs::exists(source / "tokenizer.json", error)) source = source.parent_path();
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
@@ -249,7 +251,7 @@ class Synthesizer {
       total += *tensor_bytes(t.dtype, t.shape);
     }
     const json::object root{{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
-    return write_file(draft_.path() / kIndexFile, json::serialize(root));
+    return flow::write_file((draft_.path() / kIndexFile).string(), json::serialize(root));
   }
 
   const ModelConfig& config_;

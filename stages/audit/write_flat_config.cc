@@ -1,8 +1,8 @@
 #include <boost/json.hpp>
 
+#include "framework/core/output_file.h"
 #include "framework/core/registry.h"
 #include "stages/audit/packets.h"
-#include "stages/model/file.h"
 
 namespace dsv {
 
@@ -29,7 +29,7 @@ class WriteFlatConfig final : public flow::Stage {
 
   flow::Status process(flow::Context& context) override {
     const boost::json::object flat = context.in(kConfig).to_flat_json();
-    FLOW_TRY(write_file(options_.path, boost::json::serialize(flat) + "\n"));
+    FLOW_TRY(flow::write_file(options_.path.string(), boost::json::serialize(flat) + "\n"));
     CheckReport report{"flat_config", {}, flat, {}};
     report.text = fmt::format("wrote {} keys to {}\n", flat.size(), options_.path.string());
     context.emit(kReports, CheckReports::join(context.in(kBefore), std::move(report)));

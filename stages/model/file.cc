@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fstream>
 #include <system_error>
 
 namespace dsv {
@@ -104,22 +103,6 @@ Status ended_early(const InputFile& file, std::optional<std::uint64_t> end) {
 
 Status refused_read(const InputFile& file, std::uint64_t offset, int error) {
   return errorf("{}: cannot read at offset {}: {}", file.path().string(), offset, std::strerror(error));
-}
-
-Status write_file(const std::filesystem::path& file, std::string_view text) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::symlink_status(file, error);
-  const bool in_place = fs::exists(status) && !fs::is_regular_file(status);
-  const fs::path target = in_place ? file : fs::path(fmt::format("{}.{}.part", file.string(), ::getpid()));
-  std::ofstream out(target, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  int cause = out ? 0 : errno;
-  if (cause == 0 && !in_place && ::rename(target.c_str(), file.c_str()) != 0) cause = errno;
-  if (cause == 0) return {};
-  if (!in_place) ::unlink(target.c_str());
-  return errorf("{}: cannot write: {}", file.string(), std::strerror(cause));
 }
 
 }  // namespace dsv

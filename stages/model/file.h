@@ -66,8 +66,4 @@ flow::Status ended_early(const InputFile& file, std::optional<std::uint64_t> end
 /// The error of a read that the system refuses; `error` is an errno.
 flow::Status refused_read(const InputFile& file, std::uint64_t offset, int error);
 
-/// Writes a small text file: to a temporary file beside it, then renamed, so that no partial file is left.
-/// What is there and is no regular file (a device, a pipe, a link) is written in place.
-flow::Status write_file(const std::filesystem::path& file, std::string_view text);
-
 }  // namespace dsv

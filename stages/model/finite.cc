@@ -26,11 +26,16 @@ std::optional<std::size_t> first_with(T mask, std::span<const std::byte> bytes) 
 
 std::optional<std::size_t> first_not_finite(DType dtype, std::span<const std::byte> bytes) {
   switch (dtype) {
-    case DType::F8_E4M3: return first_with<std::uint8_t>(0x7f, bytes);
-    case DType::F8_E8M0: return first_with<std::uint8_t>(0xff, bytes);
-    case DType::BF16: return first_with<std::uint16_t>(0x7f80, bytes);
-    case DType::F32: return first_with<std::uint32_t>(0x7f800000, bytes);
-    default: return std::nullopt;
+    case DType::F8_E4M3:
+      return first_with<std::uint8_t>(0x7f, bytes);
+    case DType::F8_E8M0:
+      return first_with<std::uint8_t>(0xff, bytes);
+    case DType::BF16:
+      return first_with<std::uint16_t>(0x7f80, bytes);
+    case DType::F32:
+      return first_with<std::uint32_t>(0x7f800000, bytes);
+    default:
+      return std::nullopt;
   }
 }
 

@@ -92,7 +92,7 @@ class TokenLoop final : public flow::Stage {
 
  private:
   static constexpr std::int64_t kPlannedTokens = 1024;  // of a prompt that is not known yet
-  static constexpr std::size_t kTextBytes = 16;  // of most tokens
+  static constexpr std::size_t kTextBytes = 16;         // of most tokens
 
   template <class Ids>
   flow::Status check_ids(const Ids& ids, std::string_view what) const {

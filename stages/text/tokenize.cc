@@ -26,7 +26,8 @@ class Tokenize final : public flow::Stage {
     spec.output(kIds).uses(kVocabulary).executor(flow::Executor::io);
     spec.option("text", &Options::text, "the prompt; used when none of the others is given");
     spec.option("texts", &Options::texts, "several prompts, each a sequence of its own");
-    spec.option("file", &Options::file, "file that holds the prompt, without its last line break; '-' is standard input");
+    spec.option("file", &Options::file,
+                "file that holds the prompt, without its last line break; '-' is standard input");
     spec.option("ids", &Options::ids, "raw token ids instead of text");
     spec.option("add_bos", &Options::add_bos, "put the beginning-of-sequence token in front of a text");
   }

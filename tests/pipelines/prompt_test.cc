@@ -72,7 +72,8 @@ TEST(APromptFromAPipe, IsWaitedForLongerThanTheWatchdogAndGivenUpAtASignal) {
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   std::ofstream(folder / "impatient.yaml") << "runtime: {watchdog: 1}\n";
   for (const int signal : {SIGINT, SIGTERM}) {
-    EXPECT_EQ(exit_code_of_wait(folder / "pipe", folder / "impatient.yaml", signal, std::chrono::seconds(3)), 130);
+    EXPECT_EQ(exit_code_of_wait(folder / "pipe", folder / "impatient.yaml", signal, std::chrono::seconds(3)),
+              130);
   }
 }
 
