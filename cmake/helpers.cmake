@@ -38,7 +38,7 @@ function(dsv41_objects name)
   set_property(GLOBAL APPEND PROPERTY DSV41_STAGE_OBJECTS ${name})
 endfunction()
 
-# dsv41_test(NAME SOURCES... [LINK libs...] [LABEL memory|threads|memory-threads] [SERIAL]): one GoogleTest
+# dsv41_test(NAME SOURCES... [LINK libs...] [LABEL memory|threads|memory-threads|slow|gpu] [SERIAL]): one GoogleTest
 # program; ctest lists each of its tests by its sentence. The targets tests_memory and tests_threads build what
 # the sanitizers should see. SERIAL: ctest runs it beside no other, for it compares times of set delays. Tests read
 # tests/golden and pipelines/ from the source tree.
